@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#ifndef NFMETA_RECORD_H
+#define NFMETA_RECORD_H
+
+/*
+ * record.h - write and read the record of an mbuf.
+ *
+ * The writer registers a field once (nfmeta_field_register), stamps packets
+ * (nfmeta_record_set) and publishes the field with its links.  A reader gets
+ * the field from its link (nfmeta_link_field) and calls nfmeta_record_get or
+ * nfmeta_record_peek.
+ *
+ * Whatever goes wrong reads as "no record", never as a wrong one: the dynflag
+ * tells fresh and recycled mbufs (DPDK clears ol_flags, not dynamic fields),
+ * the first two bytes tell foreign and other-version writers, and the seal
+ * tells a clobbered record, or one whose packet was moved or cut since.
+ *
+ * Everything down to nfmeta_record_shift is inline; the same functions are
+ * symbols of the library, for languages that cannot inline.
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include <nfmeta/abi.h>
+#include <nfmeta/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef NFMETA_INLINE
+#define NFMETA_INLINE static inline
+#endif
+
+/* ---- Fields: cold, once per process ------------------------------------- */
+
+/** Options of nfmeta_field_register(); zero means "default" everywhere. */
+struct nfmeta_field_opts {
+	uint32_t sz;	       /**< sizeof(struct nfmeta_field_opts) */
+	uint8_t placement;     /**< NFMETA_PLACE_*; AUTO: DYNFIELD, else HEADROOM, else UDATA64 */
+	uint8_t size;	       /**< DYNFIELD: bytes, 16 (default) or 32; others: 0 */
+	uint16_t headroom_use; /**< bytes that your own code prepends; HEADROOM leaves them free */
+};
+#define NFMETA_FIELD_OPTS(...)                                                                     \
+	{                                                                                          \
+		.sz = sizeof(struct nfmeta_field_opts), __VA_ARGS__                                \
+	}
+
+/**
+ * Find room for the record and register it with DPDK (rte_mbuf_dynfield_register,
+ * rte_mbuf_dynflag_register).  Calling again with the same wish gives the same
+ * field.  DPDK cannot unregister: the room stays taken until the process ends.
+ *
+ * @param opts   NULL: all defaults
+ * @param field  filled on success
+ * @return 0, or
+ *   -EINVAL           opts has a value that is not allowed
+ *   -NFMETA_EROLE     called in a secondary, which cannot register dynamic fields
+ *   -NFMETA_ENOROOM   does not fit; the sentence names the dynamic fields in the way
+ *   -NFMETA_EFIELD    somebody registered our name with another size
+ *   -ENOMEM           no memory for the shared description
+ *
+ * Primary process, after rte_eal_init, one thread at a time.  Since 0.1.
+ */
+NFMETA_API int nfmeta_field_register(const struct nfmeta_field_opts *opts,
+				     struct nfmeta_field *field);
+
+/* ---- Private to this header ---------------------------------------------- */
+
+static inline uint64_t
+nfmeta__word(const void *p, unsigned int i)
+{
+	uint64_t w;
+
+	memcpy(&w, (const uint8_t *)p + 8 * i, 8);
+	return w;
+}
+
+static inline uint64_t
+nfmeta__rotl(uint64_t w, unsigned int n)
+{
+	return w << n | w >> (64 - n);
+}
+
+/*
+ * Every word is rotated by its own amount and XORed, so that a change in any
+ * one word always changes the seal.  start and len enter by 16-bit sums whose
+ * change cannot be zero for a push, pull, append or trim of less than 32 KiB.
+ */
+static inline uint64_t
+nfmeta__seal(const struct nfmeta_field *f, const void *r, uint16_t start, uint32_t len)
+{
+	uint64_t x = f->key ^ nfmeta__word(r, 0);
+
+	if (f->size >= 16)
+		x ^= nfmeta__rotl(nfmeta__word(r, 1), 7);
+	if (f->size >= 32)
+		x ^= nfmeta__rotl(nfmeta__word(r, 2), 13) ^ nfmeta__rotl(nfmeta__word(r, 3), 19);
+	if (f->size >= 64)
+		x ^= nfmeta__rotl(nfmeta__word(r, 4), 29) ^ nfmeta__rotl(nfmeta__word(r, 5), 37) ^
+		     nfmeta__rotl(nfmeta__word(r, 6), 43) ^ nfmeta__rotl(nfmeta__word(r, 7), 53);
+	if (f->placement != NFMETA_PLACE_HEADROOM) {
+		x ^= x >> 32;
+		x ^= x >> 16;
+	}
+	return x ^ (uint16_t)(start + len * 0x9e36u);
+}
+
+/* Where record and seal are; NULL: this mbuf has no room for them. */
+static inline uint8_t *
+nfmeta__base(const struct nfmeta_field *f, const struct rte_mbuf *m)
+{
+	if (f->placement != NFMETA_PLACE_HEADROOM)
+		return (uint8_t *)(uintptr_t)m;
+	if (unlikely(m->data_off < NFMETA_HEADROOM_ROOM))
+		return NULL;
+	return (uint8_t *)m->buf_addr;
+}
+
+static inline void
+nfmeta__seal_write(const struct nfmeta_field *f, uint8_t *base, const struct rte_mbuf *m)
+{
+	uint64_t s = nfmeta__seal(f, base + f->offset, m->data_off, m->pkt_len);
+	uint16_t s16 = (uint16_t)s;
+
+	if (f->placement == NFMETA_PLACE_HEADROOM)
+		memcpy(base + f->seal_offset, &s, 8);
+	else
+		memcpy(base + f->seal_offset, &s16, 2);
+}
+
+static inline int
+nfmeta__seal_ok(const struct nfmeta_field *f, const uint8_t *base, uint16_t start, uint32_t len)
+{
+	uint64_t s = nfmeta__seal(f, base + f->offset, start, len), s64;
+	uint16_t s16;
+
+	if (f->placement == NFMETA_PLACE_HEADROOM) {
+		memcpy(&s64, base + f->seal_offset, 8);
+		return s == s64;
+	}
+	memcpy(&s16, base + f->seal_offset, 2);
+	return (uint16_t)s == s16;
+}
+
+/* The record as it was sealed for a packet of this start and length, or NULL. */
+static inline struct nfmeta_record *
+nfmeta__find(const struct nfmeta_field *f, const struct rte_mbuf *m, uint16_t start, uint32_t len)
+{
+	struct nfmeta_record *r;
+	uint8_t *base;
+
+	if ((m->ol_flags & f->flag) == 0)
+		return NULL;
+	base = nfmeta__base(f, m);
+	if (unlikely(base == NULL))
+		return NULL;
+	r = (struct nfmeta_record *)(void *)(base + f->offset);
+	if (unlikely(r->abi != NFMETA_ABI_MAJOR))
+		return NULL;
+	if (unlikely(r->size != f->size) &&
+	    (r->size < 8 || r->size > f->size || (r->size & (r->size - 1)) != 0))
+		return NULL;
+	return nfmeta__seal_ok(f, base, start, len) ? r : NULL;
+}
+
+static inline int
+nfmeta__move(uint16_t *off, int32_t delta)
+{
+	int32_t to = *off - delta;
+
+	if (*off == NFMETA_OFF_NONE)
+		return 1;
+	*off = (uint16_t)to;
+	return to >= 0 && to < NFMETA_OFF_NONE;
+}
+
+/* ---- The record of one packet ------------------------------------------- */
+
+/**
+ * Make an empty record to fill: this ABI, full size, no flags, no offsets.
+ *
+ * Any thread, any process.  Since 0.1.
+ */
+NFMETA_INLINE void
+nfmeta_record_init(struct nfmeta_record *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->abi = NFMETA_ABI_MAJOR;
+	r->size = NFMETA_RECORD_FULL;
+	r->l3_off = r->l4_off = r->payload_off = NFMETA_OFF_NONE;
+}
+
+/**
+ * Put a flow into a record that nfmeta_classify_burst() filled, before stamping.
+ *
+ * @param id, generation  name the flow; generation grows when an id is used again
+ * @param first_reverse   nonzero if the flow's first packet had NFMETA_FLOW_REVERSE
+ *                        when it was classified
+ * @param is_new          nonzero for that first packet, and for it alone
+ *
+ * Any thread, any process.  Since 0.1.
+ */
+NFMETA_INLINE void
+nfmeta_record_set_flow(struct nfmeta_record *r, uint32_t id, uint16_t generation, int first_reverse,
+		       int is_new)
+{
+	r->flow_id = id;
+	r->flow_gen = generation;
+	r->flags = (uint16_t)((r->flags & ~(NFMETA_FLOW_NEW)) | NFMETA_FLOW_KNOWN);
+	if (first_reverse)
+		r->flags ^= NFMETA_FLOW_REVERSE;
+	if (is_new)
+		r->flags |= NFMETA_FLOW_NEW;
+}
+
+/**
+ * Look at the record where it lies.
+ *
+ * @return the record, or NULL if there is none that can be trusted.  Bytes at
+ *         and behind r->size are not there: test size before you read a field
+ *         of the core or later.  Valid while you hold the mbuf and do not
+ *         change its headers.
+ *
+ * Whoever holds the mbuf, any process.  Since 0.1.
+ */
+NFMETA_INLINE const struct nfmeta_record *
+nfmeta_record_peek(const struct nfmeta_field *f, const struct rte_mbuf *m)
+{
+	return nfmeta__find(f, m, m->data_off, m->pkt_len);
+}
+
+/**
+ * Copy the record out.  Fields that the placement does not carry read as
+ * nfmeta_record_init() leaves them.
+ *
+ * @return bytes of record there were (8, 16, 32, 64), also in r->size; 0: none.
+ *
+ * Whoever holds the mbuf, any process.  Since 0.1.
+ */
+NFMETA_INLINE uint32_t
+nfmeta_record_get(const struct nfmeta_field *f, const struct rte_mbuf *m, struct nfmeta_record *r)
+{
+	const struct nfmeta_record *in = nfmeta_record_peek(f, m);
+
+	if (in != NULL && in->size == NFMETA_RECORD_CORE) {
+		memcpy(r, in, NFMETA_RECORD_CORE);
+		memset((uint8_t *)r + NFMETA_RECORD_CORE, 0, sizeof(*r) - NFMETA_RECORD_CORE);
+		return NFMETA_RECORD_CORE;
+	}
+	if (in != NULL && in->size == NFMETA_RECORD_FULL) {
+		memcpy(r, in, NFMETA_RECORD_FULL);
+		return NFMETA_RECORD_FULL;
+	}
+	nfmeta_record_init(r);
+	if (in == NULL) {
+		r->size = 0;
+		return 0;
+	}
+	if (in->size == NFMETA_RECORD_WORD)
+		memcpy(r, in, NFMETA_RECORD_WORD);
+	else
+		memcpy(r, in, NFMETA_RECORD_WIDE);
+	return r->size;
+}
+
+/**
+ * Take the record off the mbuf.
+ *
+ * Whoever holds the mbuf, any process.  Since 0.1.
+ */
+NFMETA_INLINE void
+nfmeta_record_clear(const struct nfmeta_field *f, struct rte_mbuf *m)
+{
+	m->ol_flags &= ~f->flag;
+}
+
+/**
+ * Stamp an mbuf.  Writes as much of the record as the placement carries, at
+ * most r->size bytes, and seals it for the packet as it is now: set data_off
+ * and lengths first.  A record of size 0 takes the old one off.
+ *
+ * @return 1: stamped; 0: no record on this mbuf now (size 0; or HEADROOM and
+ *         the headroom is too small or the buffer is shared with another mbuf).
+ *
+ * Whoever holds the mbuf, any process.  Since 0.1.
+ */
+NFMETA_INLINE int
+nfmeta_record_set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct nfmeta_record *r)
+{
+	uint8_t *base = nfmeta__base(f, m);
+	struct nfmeta_record *out;
+
+	if (unlikely(base == NULL || r->size < NFMETA_RECORD_WORD) ||
+	    (f->placement == NFMETA_PLACE_HEADROOM &&
+	     unlikely(!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1))) {
+		nfmeta_record_clear(f, m);
+		return 0;
+	}
+	out = (struct nfmeta_record *)(void *)(base + f->offset);
+	if (f->size == NFMETA_RECORD_CORE)
+		memcpy(out, r, NFMETA_RECORD_CORE);
+	else if (f->size == NFMETA_RECORD_FULL)
+		memcpy(out, r, NFMETA_RECORD_FULL);
+	else
+		memcpy(out, r, f->size);
+	out->abi = NFMETA_ABI_MAJOR;
+	out->size = r->size < f->size ? r->size : f->size;
+	nfmeta__seal_write(f, base, m);
+	m->ol_flags |= f->flag;
+	return 1;
+}
+
+/**
+ * Tell the record that the start of the packet has moved: call it right after
+ * rte_pktmbuf_adj(m, delta) with +delta, after rte_pktmbuf_prepend(m, n) with
+ * -n.  Offsets move along.  The record comes off if it was not valid before,
+ * if its L3 header was pulled off, or if an offset would no longer fit.
+ *
+ * Without this call a moved packet reads as "no record".  After a change at
+ * the tail, or of the bytes themselves, use nfmeta_record_set() anew.
+ *
+ * @param delta  bytes by which the first byte moved towards the end
+ * @return 1: the record goes on; 0: there is none now.
+ *
+ * Whoever holds the mbuf, any process.  Since 0.1.
+ */
+NFMETA_INLINE int
+nfmeta_record_shift(const struct nfmeta_field *f, struct rte_mbuf *m, int32_t delta)
+{
+	struct nfmeta_record *r =
+		nfmeta__find(f, m, (uint16_t)(m->data_off - delta), m->pkt_len + (uint32_t)delta);
+
+	if (r == NULL || (r->size >= NFMETA_RECORD_CORE &&
+			  !(nfmeta__move(&r->l3_off, delta) && nfmeta__move(&r->l4_off, delta) &&
+			    nfmeta__move(&r->payload_off, delta)))) {
+		nfmeta_record_clear(f, m);
+		return 0;
+	}
+	nfmeta__seal_write(f, nfmeta__base(f, m), m);
+	return 1;
+}
+
+/* ---- Bursts --------------------------------------------------------------- */
+
+/** Prefetch what nfmeta_record_get() of this mbuf will touch, beside its first line. */
+NFMETA_INLINE void
+nfmeta_record_prefetch(const struct nfmeta_field *f, const struct rte_mbuf *m)
+{
+	if (f->placement == NFMETA_PLACE_HEADROOM) {
+		rte_prefetch0(m->buf_addr);
+		rte_prefetch0((const uint8_t *)m->buf_addr + 64);
+	} else {
+		rte_prefetch0((const uint8_t *)m + f->offset);
+	}
+}
+
+/**
+ * nfmeta_record_get() for a burst, with prefetch.
+ *
+ * @return packets that have a record; recs[i].size is 0 for the others.
+ *
+ * Whoever holds the mbufs, any process.  Since 0.1.
+ */
+NFMETA_INLINE uint16_t
+nfmeta_record_get_burst(const struct nfmeta_field *f, struct rte_mbuf *const *pkts,
+			struct nfmeta_record *recs, uint16_t n)
+{
+	uint16_t i, have = 0;
+
+	for (i = 0; i < n && i < 4; i++)
+		nfmeta_record_prefetch(f, pkts[i]);
+	for (i = 0; i < n; i++) {
+		if (i + 4 < n)
+			nfmeta_record_prefetch(f, pkts[i + 4]);
+		have += nfmeta_record_get(f, pkts[i], &recs[i]) != 0;
+	}
+	return have;
+}
+
+/**
+ * nfmeta_record_set() for a burst, with prefetch.
+ *
+ * @return packets that have a record now.
+ *
+ * Whoever holds the mbufs, any process.  Since 0.1.
+ */
+NFMETA_INLINE uint16_t
+nfmeta_record_set_burst(const struct nfmeta_field *f, struct rte_mbuf *const *pkts,
+			const struct nfmeta_record *recs, uint16_t n)
+{
+	uint16_t i, have = 0;
+
+	for (i = 0; i < n && i < 4; i++)
+		nfmeta_record_prefetch(f, pkts[i]);
+	for (i = 0; i < n; i++) {
+		if (i + 4 < n)
+			nfmeta_record_prefetch(f, pkts[i + 4]);
+		have += (uint16_t)nfmeta_record_set(f, pkts[i], &recs[i]);
+	}
+	return have;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
