@@ -9,10 +9,11 @@
  * checksums right, which flow does it belong to.
  *
  * Understood: Ethernet; any stack of up to 8 tags (0x8100, 0x88a8, 0x9100), in
- * the bytes or stripped into the mbuf; IPv4 with options; IPv6 with extension
- * headers (hop-by-hop, routing, destination options, fragment, AH); TCP, UDP,
- * SCTP, ICMP, ICMPv6.  Tunnels are recognised (NFMETA_TUNNEL_OUTER), not
- * entered.  What each flag promises is normative in bindings-spec/README.md.
+ * the bytes or stripped into the mbuf; IPv4 with options; IPv6 with at most 16
+ * extension headers (hop-by-hop, routing, destination options, fragment, AH,
+ * mobility, HIP, shim6); TCP, UDP, SCTP, ICMP, ICMPv6.  Tunnels are recognised
+ * (NFMETA_TUNNEL_OUTER), not entered.  What each flag promises is normative in
+ * bindings-spec/README.md.
  *
  * Classify needs no rte_eal_init: it is a pure function of the mbuf.
  */
@@ -45,8 +46,11 @@ extern "C" {
  * flows replaces it with nfmeta_record_set_flow().
  *
  * Also fills what DPDK has a place for: mbuf packet_type, l2_len, l3_len,
- * l4_len, and the rx checksum flags where they said "unknown".  A checksum the
- * NIC has judged is not computed again.
+ * l4_len (0 where not known; l3_len, and l4_len with it, also where it does not
+ * fit), and the rx checksum flags where they said "unknown".  A checksum the NIC
+ * has judged is not computed again, except: ICMP, which NICs do not know; and
+ * tunnels, where only RTE_MBUF_F_RX_OUTER_* are about the headers described
+ * here, and where the rx checksum flags stay as they are.
  *
  * Stamping is a step of its own (nfmeta_record_set_burst), after the caller has
  * added what it knows.
