@@ -47,16 +47,18 @@ struct nfmeta_eal_opts {
  *   -NFMETA_ENOHUGE        the primary runs without hugepages, or they cannot be opened
  *   -NFMETA_EEAL           anything else; the sentence has EAL's own last error line
  * After a failure EAL cannot be tried again in this process if the sentence
- * says so (DPDK's rule).
+ * says so (DPDK's rule).  In that case EAL has written one line to stderr by
+ * itself; all that can be known before is tested before EAL is called.
  *
  * One thread, before any other DPDK call.  Since 0.1.
  */
 NFMETA_API int nfmeta_eal_attach(const struct nfmeta_eal_opts *opts);
 
 /**
- * Undo nfmeta_eal_attach(): release the lcore id and end EAL.  Detach from all
- * links first.  Bus clean-up is not run (in a secondary it can reset the
- * primary's NIC).
+ * Undo nfmeta_eal_attach(): release the lcore id and the log file.  Detach from
+ * all links first.  EAL itself is not taken down: since DPDK 22.11 that cleans up
+ * the buses, and in a secondary this can reset the primary's NIC.  Its two
+ * threads sleep until the process ends, and the library stays loaded.
  *
  * One thread.  Since 0.1.
  */

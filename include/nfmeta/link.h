@@ -70,7 +70,7 @@ struct nfmeta_link_stats {
 	uint64_t injected;  /**< of the blanks: given back, filled or not */
 	uint64_t down;	    /**< packets in the down ring now */
 	uint64_t held;	    /**< packets in the NF's hands now (received - returned) */
-	uint64_t up;	    /**< packets in the up ring now, injected ones too */
+	uint64_t up;	    /**< given back, not yet collected, injected ones too */
 };
 
 /** nfmeta_link_peer(): what serves a queue. */
@@ -90,7 +90,7 @@ struct nfmeta_link_stats {
  *   -EINVAL            name or an option is not allowed
  *   -EEXIST            a link, memzone or ring of this name exists
  *   -ENOMEM            too little hugepage memory; the sentence says how much was wanted
- *   -NFMETA_EROLE      called in a secondary
+ *   -NFMETA_EROLE      called in a secondary, or before rte_eal_init
  *   and what nfmeta_field_register() returns, if opts->field is NULL
  *
  * After any error nothing is left behind.  Since 0.1.
@@ -102,12 +102,12 @@ NFMETA_API int nfmeta_link_create(const char *name, const struct nfmeta_link_opt
  * Hand packets to the NF of a queue.
  *
  * @return k <= n: pkts[0..k-1] are the link's now, pkts[k..n-1] are still yours.
- *         Short when ring_size packets are at the NF already, or when no NF is
- *         attached and the ring is full; NFMETA_FULL_WAIT first waits up to
- *         wait_us for the NF to return some (call nfmeta_collect_burst in
- *         between, or waiting is in vain).  What to do with the rest is the
- *         link's policy: drop (DROP, WAIT) or forward uninspected (BYPASS).
- *         0 for all after nfmeta_link_close().
+ *         Short when ring_size packets are at the NF already (rings and hands).
+ *         NFMETA_FULL_WAIT first waits up to wait_us for an attached NF to
+ *         return some; the call sets them aside for nfmeta_collect_burst, which
+ *         has to follow before ring_size of them have gathered, or waiting is
+ *         in vain.  What to do with the rest is the link's policy: drop (DROP,
+ *         WAIT) or forward uninspected (BYPASS).  0 after nfmeta_link_close().
  *
  * The one sending thread of the queue, primary.  Since 0.1.
  */
@@ -129,8 +129,8 @@ NFMETA_API uint16_t nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queu
 					 struct rte_mbuf **pkts, uint8_t *how, uint16_t n);
 
 /**
- * Packets that are at the NF of a queue now, in rings and hands (no system
- * call, no shared read: for loops).  Blanks are not counted.
+ * Packets that were sent to a queue and not yet collected (no system call, no
+ * shared read: for loops).  Blanks are not counted.
  *
  * The one sending thread of the queue, primary.  Since 0.1.
  */
@@ -183,6 +183,7 @@ NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *lost);
  *   -NFMETA_EQUEUETAKEN   a live NF serves this queue
  *   -NFMETA_EDEADNF       an NF died on this queue; the primary has to make the link anew
  *   -NFMETA_ECLOSING      the primary is closing the link
+ *   -NFMETA_EROLE         called before rte_eal_init or nfmeta_eal_attach
  *   -ENOMEM
  *
  * Since 0.1.
