@@ -1,0 +1,431 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The libnfmeta authors
+"""Write the golden vectors, flow-keys.json and records.json.
+
+    make.py            write them beside this file
+    make.py --check    exit 1 if they are not what this program makes
+
+Written from the text of bindings-spec alone, so that the C library and this
+file can only agree by both being right.  Packets are built, not parsed: what
+is expected of a packet follows from what it was built of.  One vector a line,
+so that a test can read them without a JSON library.
+"""
+
+import ipaddress
+import json
+import pathlib
+import struct
+import sys
+
+# ---- flags, see "Flags" in ../README.md
+L2, L3, L4 = 0x0001, 0x0002, 0x0004
+L3_GOOD, L3_BAD, L4_GOOD, L4_BAD = 0x0008, 0x0010, 0x0020, 0x0040
+FIRST, LATER = 0x0080, 0x0100
+REVERSE, TUNNEL = 0x0800, 0x1000
+NONE = 0xFFFF
+
+VLAN_IN_KEY, L4_CSUM = 1, 2
+
+# ---- packets
+
+
+def inet_sum(data):
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82F63B78 if crc & 1 else crc >> 1
+    return crc ^ 0xFFFFFFFF
+
+
+def address(text):
+    return ipaddress.ip_address(text).packed
+
+
+def l4_bytes(proto, sport, dport, data, src, dst):
+    """An L4 packet with a right checksum, and the length of its header."""
+    if proto == 6:
+        head, at = struct.pack("!HHIIBBHHH", sport, dport, 1, 0, 0x50, 0x18, 512, 0, 0), 16
+    elif proto == 17:
+        head, at = struct.pack("!HHHH", sport, dport, 8 + len(data), 0), 6
+    elif proto == 132:
+        head = struct.pack("!HHI", sport, dport, 99)
+        return head + struct.pack("<I", crc32c(head + bytes(4) + data)) + data, 12
+    elif proto in (1, 58):  # sport: type, dport: identifier
+        head, at = struct.pack("!BBHHH", sport, 0, 0, dport, 1), 2
+    else:
+        return data, None
+    pseudo = b"" if proto == 1 else src + dst + struct.pack("!HH", len(head + data), proto)
+    check = inet_sum(pseudo + head + data)
+    if proto == 17 and check == 0:
+        check = 0xFFFF
+    head = head[:at] + struct.pack("!H", check) + head[at + 2 :]
+    return head + data, 4 if proto == 58 else len(head)
+
+
+def packet(
+    src,
+    dst,
+    proto,
+    sport=0,
+    dport=0,
+    data=b"nfmeta",
+    tags=(),
+    options=b"",
+    frag=None,
+    ext=b"",
+    first_next=None,
+    fix=lambda b: b,
+):
+    """The bytes of an Ethernet packet, and the offsets of its headers.
+
+    tags: (TPID, TCI); frag: IPv4 flags and offset, or the IPv6 field; ext and
+    first_next: IPv6 extension headers as bytes and the number of the first.
+    """
+    src, dst = address(src), address(dst)
+    body, head_len = l4_bytes(proto, sport, dport, data, src, dst)
+    if len(src) == 4:
+        length = 20 + len(options) + len(body)
+        vhl = 0x45 + len(options) // 4
+        ip = struct.pack("!BBHHHBBH", vhl, 0, length, 7, frag or 0, 64, proto, 0) + src + dst + options
+        ip = ip[:10] + struct.pack("!H", inet_sum(ip)) + ip[12:]
+        ethertype = 0x0800
+    else:
+        number = proto if first_next is None else first_next
+        ip = struct.pack("!IHBB", 6 << 28, len(ext + body), number, 64) + src + dst + ext
+        ethertype = 0x86DD
+    eth = bytes.fromhex("020000000002020000000001")
+    eth += b"".join(struct.pack("!HH", *tag) for tag in tags) + struct.pack("!H", ethertype)
+    l4_off = len(eth + ip)
+    payload = NONE if head_len is None else l4_off + head_len
+    return fix(eth + ip + body), (len(eth), NONE if head_len is None else l4_off, payload)
+
+
+def flow_key(src, dst, proto, sport=0, dport=0, vlan=(0, 0), fragment=0):
+    """The canonical key, and whether the source is its end b."""
+    ends = [(address(src), struct.pack("!H", sport)), (address(dst), struct.pack("!H", dport))]
+    reverse = ends[0] > ends[1]
+    (addr_a, port_a), (addr_b, port_b) = sorted(ends)
+    key = addr_a.ljust(16, b"\0") + addr_b.ljust(16, b"\0") + port_a + port_b
+    key += struct.pack("!HH", *vlan)
+    key += bytes([proto, 4 if len(addr_a) == 4 else 6, fragment, 0]) + bytes(4)
+    assert len(key) == 48
+    return key, reverse
+
+
+A4, B4 = "192.0.2.1", "198.51.100.2"
+A6, B6 = "2001:db8::1", "2001:db8::2"
+
+
+def flow_keys():
+    vectors = []
+
+    def add(name, made, keyed, flags, stripped=(), policy=L4_CSUM | VLAN_IN_KEY):
+        data, (l3, l4, payload) = made
+        if keyed is None:
+            key, reverse, l3 = bytes(48), False, NONE
+        else:
+            key, reverse = keyed
+        if flags & LATER:
+            l4 = payload = NONE
+        vectors.append(
+            {
+                "name": name,
+                "policy": policy,
+                "stripped": list(stripped),
+                "packet": data.hex(),
+                "key": key.hex(),
+                "flags": flags | (REVERSE if reverse else 0),
+                "reverse": int(reverse),
+                "l3_off": l3,
+                "l4_off": l4,
+                "payload_off": payload,
+            }
+        )
+
+    good4, good6 = L2 | L3 | L4 | L3_GOOD | L4_GOOD, L2 | L3 | L4 | L4_GOOD
+
+    for name, a, b, good in (("ipv4", A4, B4, good4), ("ipv6", A6, B6, good6)):
+        for proto, l4 in ((6, "tcp"), (17, "udp"), (132, "sctp")):
+            t = (a, b, proto, 40000, 443)
+            r = (b, a, proto, 443, 40000)
+            add(f"{name} {l4}", packet(*t), flow_key(*t), good)
+            add(f"{name} {l4}, other direction", packet(*r), flow_key(*r), good)
+        same = (a, a, 17, 500, 499)
+        add(f"{name}, one address: ports decide", packet(*same), flow_key(*same), good)
+        same = (a, a, 17, 500, 500)
+        add(f"{name}, equal ends: not reverse", packet(*same), flow_key(*same), good)
+        cross = (a, b, 6, 443, 40000)
+        add(f"{name}, ports change places: another flow", packet(*cross), flow_key(*cross), good)
+        odd = (a, b, 47)
+        add(f"{name} GRE: no ports", packet(*odd), flow_key(*odd), good & ~(L4 | L4_GOOD) | TUNNEL)
+        odd = (b, a, 50)
+        add(f"{name} ESP: no ports", packet(*odd), flow_key(*odd), good & ~(L4 | L4_GOOD))
+        vxlan = (a, b, 17, 1234, 4789)
+        add(f"{name} VXLAN: outer headers", packet(*vxlan), flow_key(*vxlan), good | TUNNEL)
+
+    signs = ("127.255.255.255", "128.0.0.0", 6, 1, 2)
+    add("addresses compare as unsigned bytes", packet(*signs), flow_key(*signs), good4)
+    order = ("10.0.0.2", "9.0.0.3", 6, 1, 2)
+    add("addresses compare from their first byte", packet(*order), flow_key(*order), good4)
+    order = (A4, A4, 6, 0x0100, 0x00FF)
+    add("ports compare from their first byte", packet(*order), flow_key(*order), good4)
+
+    for kind, text in ((8, "request"), (0, "reply")):
+        ends = (A4, B4) if kind else (B4, A4)
+        made = packet(*ends, 1, kind, 0x1234)
+        add(f"icmp echo {text}", made, flow_key(*ends, 1, 0x1234, 0x1234), good4)
+        made = packet(*((A6, B6) if kind else (B6, A6)), 58, 128 if kind else 129, 0x1234)
+        ends = (A6, B6) if kind else (B6, A6)
+        add(f"icmpv6 echo {text}", made, flow_key(*ends, 58, 0x1234, 0x1234), good6)
+    add("icmp, not echo: no ports", packet(A4, B4, 1, 3, 0x1234), flow_key(A4, B4, 1), good4)
+
+    # VLAN
+    t = (A4, B4, 6, 40000, 443)
+    for policy in (L4_CSUM | VLAN_IN_KEY, L4_CSUM):
+        said = "in the key" if policy & VLAN_IN_KEY else "not in the key"
+
+        def vlan(*ids):
+            return ids if policy & VLAN_IN_KEY else (0, 0)
+
+        made = packet(*t, tags=[(0x8100, 42)])
+        add(f"VLAN 42 {said}", made, flow_key(*t, vlan=vlan(42, 0)), good4, policy=policy)
+        made = packet(*t, tags=[(0x8100, 0xE000 | 42)])
+        add(f"VLAN 42 with priority {said}", made, flow_key(*t, vlan=vlan(42, 0)), good4, policy=policy)
+        key = flow_key(*t, vlan=vlan(301, 345))
+        made = packet(*t, tags=[(0x88A8, 301), (0x8100, 345)])
+        add(f"QinQ in the bytes, {said}", made, key, good4, policy=policy)
+        made = packet(*t, tags=[(0x8100, 345)])
+        add(f"QinQ, outer tag stripped, {said}", made, key, good4, [301], policy)
+        add(f"QinQ, both tags stripped, {said}", packet(*t), key, good4, [301, 345], policy)
+    made = packet(*t, tags=[(0x9100, 1), (0x8100, 2), (0x8100, 3)])
+    add("three tags: the outer two count", made, flow_key(*t, vlan=(1, 2)), good4)
+
+    # fragments
+    no_sum = L4_GOOD
+    made = packet(*t, frag=0x2000)
+    add("ipv4 first fragment", made, flow_key(*t), good4 & ~no_sum | FIRST)
+    made = packet(A4, B4, 6, 40000, 443, frag=0x00B9)
+    add("ipv4 later fragment", made, flow_key(A4, B4, 6, fragment=1), L2 | L3 | L3_GOOD | LATER)
+    for field, later in ((0x0001, 0), (0x0008, 1), (0x0000, None)):
+        ext = struct.pack("!BBHI", 17, 0, field, 9)
+        made = packet(A6, B6, 17, 53, 53, ext=ext, first_next=44)
+        if later:
+            add("ipv6 later fragment", made, flow_key(A6, B6, 17, fragment=1), L2 | L3 | LATER)
+        else:
+            name, flags = ("ipv6 first fragment", good6 & ~no_sum | FIRST) if later == 0 else (
+                "ipv6 atomic fragment: not a fragment", good6)
+            add(name, made, flow_key(A6, B6, 17, 53, 53), flags)
+
+    # headers between
+    hop, dst = bytes([60, 0, 1, 4, 0, 0, 0, 0]), bytes([6, 1, 1, 12]) + bytes(12)
+    t6 = (A6, B6, 6, 40000, 443)
+    made = packet(*t6, ext=hop + dst, first_next=0)
+    add("ipv6 hop-by-hop and destination options", made, flow_key(*t6), good6)
+    made = packet(*t, options=b"\1\1\1\1")
+    add("ipv4 with options", made, flow_key(*t), good4)
+
+    # checksums
+    def change(at, value):
+        return lambda b: b[:at] + value + b[at + len(value) :]
+
+    made = packet(*t, fix=change(24, b"\x55\x55"))
+    add("ipv4 header checksum wrong", made, flow_key(*t), good4 ^ L3_GOOD ^ L3_BAD)
+    made = packet(*t, fix=change(55, b"x"))
+    add("tcp checksum wrong", made, flow_key(*t), good4 ^ L4_GOOD ^ L4_BAD)
+    made = packet(*t, fix=change(55, b"x"))
+    add("tcp checksum wrong, L4 not asked for", made, flow_key(*t), good4 ^ L4_GOOD, policy=VLAN_IN_KEY)
+    u = (A4, B4, 17, 53, 53)
+    made = packet(*u, fix=change(40, b"\0\0"))
+    add("udp without checksum over ipv4: not known", made, flow_key(*u), good4 ^ L4_GOOD)
+    u = (A6, B6, 17, 53, 53)
+    made = packet(*u, fix=change(60, b"\0\0"))
+    add("udp without checksum over ipv6: bad", made, flow_key(*u), good6 ^ L4_GOOD ^ L4_BAD)
+
+    # lengths
+    made = packet(*t, fix=lambda b: b + bytes(9))
+    add("ethernet padding", made, flow_key(*t), good4)
+    made = packet(*t, fix=lambda b: b[:-1])
+    add("cut in the payload: still a flow", made, flow_key(*t), L2 | L3_GOOD)
+    made = packet(*t, fix=lambda b: b[:38])
+    add("cut behind the ports: still a flow", (made[0], (14, 34, NONE)), flow_key(*t), L2 | L3_GOOD)
+    made = packet(*t, fix=lambda b: b[:37])
+    add("cut in the ports", (made[0], (14, NONE, NONE)), flow_key(A4, B4, 6), L2 | L3_GOOD)
+    made = packet(*t, fix=lambda b: b[:33])
+    add("cut in the addresses: no key", (made[0], (14, NONE, NONE)), None, L2)
+    made = packet(*t, fix=lambda b: b[:12] + b"\x08\x06" + b[14:])
+    add("not IP: no key", (made[0], (14, NONE, NONE)), None, L2)
+    return vectors
+
+
+# ---- records
+
+FIELDS = (
+    ("abi", "B"), ("size", "B"), ("flags", "H"), ("flow_id", "I"),
+    ("l3_off", "H"), ("l4_off", "H"), ("payload_off", "H"), ("flow_gen", "H"),
+    ("app_id", "I"), ("port", "H"), ("vlan_outer", "H"), ("vlan_inner", "H"),
+    ("vlan_count", "B"), ("action", "B"), ("reserved0", "4s"),
+    ("timestamp", "Q"), ("tenant", "I"), ("chain", "B"), ("tunnels", "B"),
+    ("reserved1", "2s"), ("user", "16s"),
+)  # fmt: skip
+
+
+def record_bytes(**values):
+    """All 64 bytes; what is not given is as in an empty record."""
+    values = {"abi": 1, "size": 64, "l3_off": NONE, "l4_off": NONE, "payload_off": NONE, **values}
+    data = b""
+    for name, form in FIELDS:
+        data += struct.pack("<" + form, values.get(name, b"" if form.endswith("s") else 0))
+    assert len(data) == 64
+    return data
+
+
+def fields_of(data):
+    """What a reader finds in the first bytes of a record."""
+    out, at = {}, 0
+    for name, form in FIELDS:
+        end = at + struct.calcsize("<" + form)
+        if end > len(data):
+            break
+        value = struct.unpack("<" + form, data[at:end])[0]
+        if name == "user":
+            out[name] = value.hex()
+        elif form == "Q":
+            out[name] = f"0x{value:016x}"  # more than JSON's numbers hold
+        elif not form.endswith("s"):
+            out[name] = value
+        at = end
+    return out
+
+
+DYNFIELD, UDATA64, HEADROOM = 1, 2, 3
+MASK = (1 << 64) - 1
+
+
+def seal(placement, size, key, data, start, length):
+    """See "Seal" in ../README.md."""
+    turn = (0, 7, 13, 19, 29, 37, 43, 53)
+    x = key
+    for i in range(size // 8):
+        word = int.from_bytes(data[8 * i : 8 * i + 8], "little")
+        x ^= (word << turn[i] | word >> (64 - turn[i])) & MASK
+    if placement != HEADROOM:
+        x ^= x >> 32
+        x ^= x >> 16
+    x ^= (start + length * 0x9E36) & 0xFFFF
+    return x.to_bytes(8, "little")[: 8 if placement == HEADROOM else 2]
+
+
+def records():
+    full = record_bytes(
+        flags=0x0E2F, flow_id=0x01020304, l3_off=14, l4_off=34, payload_off=54, flow_gen=0x0506,
+        app_id=0x0007005B, port=0x0809, vlan_outer=0xE12D, vlan_inner=0x0159, vlan_count=2, action=3,
+        timestamp=0x17E1D3A4B5C6D7E8, tenant=0x0A0B0C0D, chain=14, tunnels=15, user=bytes(range(16, 32)),
+    )  # fmt: skip
+    all_ones = bytes([1, 64]) + bytes([0xFF] * 62)
+
+    def sized(data, size):
+        return data[:1] + bytes([size]) + data[2:size]
+
+    bare = []
+    for name, data in (("empty", record_bytes()), ("every field", full), ("all bits set", all_ones)):
+        for size in (8, 16, 32, 64):
+            cut = sized(data, size)
+            bare.append({"name": f"{name}, {size} bytes", "bytes": cut.hex(), **fields_of(cut)})
+
+    sealed = []
+
+    def add(name, data, placement, size, reads, start=128, length=60, key=0x0123456789ABCDEF, was=None, spoil=None, present=1):
+        """was: (start, length) when it was sealed; spoil: a byte changed after that."""
+        good = seal(placement, size, key, data, *(was or (start, length)))
+        if spoil is not None:
+            data = bytearray(data)
+            data[spoil] ^= 0x40
+        sealed.append(
+            {
+                "name": name,
+                "placement": placement,
+                "size": size,
+                "key": f"0x{key:016x}",
+                "present": present,
+                "start": start,
+                "length": length,
+                "record": bytes(data).hex(),
+                "seal": good.hex(),
+                "reads": reads,
+            }
+        )
+
+    places = ((DYNFIELD, 16), (DYNFIELD, 32), (UDATA64, 8), (HEADROOM, 64))
+    for placement, size in places:
+        what = {1: "dynfield", 2: "udata64", 3: "headroom"}[placement] + f" {size}"
+        data = sized(full, size)
+        more = {"placement": placement, "size": size}
+        add(f"{what}: good", data, reads=size, **more)
+        add(f"{what}: good, empty record", sized(record_bytes(), size), reads=size, **more)
+        add(f"{what}: good, all bits set", sized(all_ones, size), reads=size, **more)
+        add(f"{what}: good, another key", data, reads=size, key=0xFEDCBA9876543210, **more)
+        add(f"{what}: good, long packet", data, reads=size, length=70000, **more)
+        if size > 8:
+            short = bytes([1, 8]) + data[2:]
+            add(f"{what}: good, the writer filled 8 bytes", short, reads=8, **more)
+        add(f"{what}: flag not set", data, reads=0, present=0, **more)
+        add(f"{what}: other ABI major", b"\x02" + data[1:], reads=0, **more)
+        add(f"{what}: ABI major 0", b"\x00" + data[1:], reads=0, **more)
+        for wrong in (0, 4, 12, 2 * size, 255):
+            add(f"{what}: size byte {wrong}", data[:1] + bytes([wrong]) + data[2:], reads=0, **more)
+        for at in sorted({2, 4, 7, size // 2, size - 1}):
+            add(f"{what}: byte {at} changed", data, reads=0, spoil=at, **more)
+        add(f"{what}: packet start moved", data, reads=0, start=124, length=60, was=(128, 60), **more)
+        add(f"{what}: pushed 4 bytes", data, reads=0, start=124, length=64, was=(128, 60), **more)
+        add(f"{what}: pulled 14 bytes", data, reads=0, start=142, length=46, was=(128, 60), **more)
+        add(f"{what}: cut by 1 byte", data, reads=0, start=128, length=59, was=(128, 60), **more)
+    add("headroom 64: 72 bytes of headroom", full, HEADROOM, 64, 64, start=72)
+    add("headroom 64: no room, the packet starts in it", full, HEADROOM, 64, 0, start=71)
+    return bare, sealed
+
+
+# ---- files
+
+
+def dump(what, **lists):
+    lines = [f'{{"abi": [1, 0],\n "what": {json.dumps(what)}']
+    for name, vectors in lists.items():
+        rows = ",\n  ".join(json.dumps(v) for v in vectors)
+        lines.append(f' "{name}": [\n  {rows}\n ]')
+    return ",\n".join(lines) + "\n}\n"
+
+
+def main():
+    bare, sealed = records()
+    files = {
+        "flow-keys.json": dump(
+            "classify each packet with the policy, the NIC having judged no checksum", vectors=flow_keys()
+        ),
+        "records.json": dump("bytes and fields; records in mbufs and what reads there", records=bare, sealed=sealed),
+    }
+    here = pathlib.Path(__file__).parent
+    bad = 0
+    for name, text in files.items():
+        path = here / name
+        if sys.argv[1:] == ["--check"]:
+            if not path.exists() or path.read_text() != text:
+                print(f"{path} is not what {__file__} makes", file=sys.stderr)
+                bad = 1
+        else:
+            path.write_text(text)
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
