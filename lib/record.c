@@ -205,7 +205,7 @@ nfmeta_field_register(const struct nfmeta_field_opts *opts, struct nfmeta_field 
 	/* One key per field, kept where the whole primary finds it: records must
 	 * read the same whoever registered first.
 	 */
-	snprintf(name, sizeof(name), "nfmeta.field.%u.%u", f.placement, f.size);
+	snprintf(name, sizeof(name), "nfm.field.%u.%u", f.placement, f.size);
 	mz = rte_memzone_lookup(name);
 	if (mz == NULL) {
 		f.flag = UINT64_C(1) << bit;
