@@ -351,6 +351,10 @@ START_TEST(headroom_too_small_or_shared)
 	ck_assert_ptr_nonnull(clone);
 	ck_assert_ptr_nonnull(nfmeta_record_peek(&f, clone));
 	ck_assert_int_eq(nfmeta_record_set(&f, clone, &r), 0);
+	clone->ol_flags |= f.flag;
+	ck_assert_ptr_nonnull(nfmeta_record_peek(&f, clone));
+	ck_assert_ptr_nonnull(rte_pktmbuf_adj(clone, 4));
+	ck_assert_int_eq(nfmeta_record_shift(&f, clone, 4), 0);
 	ck_assert_ptr_nonnull(nfmeta_record_peek(&f, m));
 	rte_pktmbuf_free(clone);
 	rte_pktmbuf_free(m);

@@ -87,18 +87,25 @@ nfmeta__rotl(uint64_t w, unsigned int n)
 	return w << n | w >> (64 - n);
 }
 
+/* The bursts below are laid out once per shape of the field; all of this goes into them. */
+#define NFMETA__HOT static inline __attribute__((always_inline))
+
 /*
  * Every word is rotated by its own amount and XORed, so that a change in any
  * one word always changes the seal.  start and len enter by 16-bit sums whose
  * change cannot be zero for a push, pull, append or trim of less than 32 KiB.
+ *
+ * The first two words are handed over: who has just written them must not load
+ * them again, a load that spans several younger stores waits for all of them.
  */
-static inline uint64_t
-nfmeta__seal(const struct nfmeta_field *f, const void *r, uint16_t start, uint32_t len)
+NFMETA__HOT uint64_t
+nfmeta__seal(const struct nfmeta_field *f, uint64_t w0, uint64_t w1, const void *r, uint16_t start,
+	     uint32_t len)
 {
-	uint64_t x = f->key ^ nfmeta__word(r, 0);
+	uint64_t x = f->key ^ w0;
 
 	if (f->size >= 16)
-		x ^= nfmeta__rotl(nfmeta__word(r, 1), 7);
+		x ^= nfmeta__rotl(w1, 7);
 	if (f->size >= 32)
 		x ^= nfmeta__rotl(nfmeta__word(r, 2), 13) ^ nfmeta__rotl(nfmeta__word(r, 3), 19);
 	if (f->size >= 64)
@@ -108,65 +115,133 @@ nfmeta__seal(const struct nfmeta_field *f, const void *r, uint16_t start, uint32
 		x ^= x >> 32;
 		x ^= x >> 16;
 	}
-	return x ^ (uint16_t)(start + len * 0x9e36u);
+	return x ^ ((start + len * 0x9e36u) & 0xffff);
 }
 
-/* Where record and seal are; NULL: this mbuf has no room for them. */
-static inline uint8_t *
+/* This mbuf has no room for record and seal. */
+NFMETA__HOT int
+nfmeta__tight(const struct nfmeta_field *f, const struct rte_mbuf *m)
+{
+	return f->placement == NFMETA_PLACE_HEADROOM &&
+	       unlikely(m->data_off < NFMETA_HEADROOM_ROOM);
+}
+
+/* The room is another mbuf's, too: reading is fine, writing is not. */
+NFMETA__HOT int
+nfmeta__shared(const struct nfmeta_field *f, const struct rte_mbuf *m)
+{
+	return f->placement == NFMETA_PLACE_HEADROOM &&
+	       unlikely(!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1);
+}
+
+/* What the offsets of the field count from. */
+NFMETA__HOT uint8_t *
 nfmeta__base(const struct nfmeta_field *f, const struct rte_mbuf *m)
 {
 	if (f->placement != NFMETA_PLACE_HEADROOM)
 		return (uint8_t *)(uintptr_t)m;
-	if (unlikely(m->data_off < NFMETA_HEADROOM_ROOM))
-		return NULL;
 	return (uint8_t *)m->buf_addr;
 }
 
-static inline void
-nfmeta__seal_write(const struct nfmeta_field *f, uint8_t *base, const struct rte_mbuf *m)
+NFMETA__HOT void
+nfmeta__seal_write(const struct nfmeta_field *f, uint8_t *base, uint64_t seal)
 {
-	uint64_t s = nfmeta__seal(f, base + f->offset, m->data_off, m->pkt_len);
-	uint16_t s16 = (uint16_t)s;
+	uint16_t seal16 = (uint16_t)seal;
 
 	if (f->placement == NFMETA_PLACE_HEADROOM)
-		memcpy(base + f->seal_offset, &s, 8);
+		memcpy(base + f->seal_offset, &seal, 8);
 	else
-		memcpy(base + f->seal_offset, &s16, 2);
-}
-
-static inline int
-nfmeta__seal_ok(const struct nfmeta_field *f, const uint8_t *base, uint16_t start, uint32_t len)
-{
-	uint64_t s = nfmeta__seal(f, base + f->offset, start, len), s64;
-	uint16_t s16;
-
-	if (f->placement == NFMETA_PLACE_HEADROOM) {
-		memcpy(&s64, base + f->seal_offset, 8);
-		return s == s64;
-	}
-	memcpy(&s16, base + f->seal_offset, 2);
-	return (uint16_t)s == s16;
+		memcpy(base + f->seal_offset, &seal16, 2);
 }
 
 /* The record as it was sealed for a packet of this start and length, or NULL. */
-static inline struct nfmeta_record *
+NFMETA__HOT struct nfmeta_record *
 nfmeta__find(const struct nfmeta_field *f, const struct rte_mbuf *m, uint16_t start, uint32_t len)
 {
-	struct nfmeta_record *r;
-	uint8_t *base;
+	uint64_t w0, w1 = 0, seal, have;
+	uint8_t *base, *r, size;
+	uint16_t have16;
+	int same;
 
-	if ((m->ol_flags & f->flag) == 0)
+	if ((m->ol_flags & f->flag) == 0 || nfmeta__tight(f, m))
 		return NULL;
 	base = nfmeta__base(f, m);
-	if (unlikely(base == NULL))
-		return NULL;
-	r = (struct nfmeta_record *)(void *)(base + f->offset);
-	if (unlikely(r->abi != NFMETA_ABI_MAJOR))
-		return NULL;
-	if (unlikely(r->size != f->size) &&
-	    (r->size < 8 || r->size > f->size || (r->size & (r->size - 1)) != 0))
-		return NULL;
-	return nfmeta__seal_ok(f, base, start, len) ? r : NULL;
+	r = base + f->offset;
+	w0 = nfmeta__word(r, 0);
+	if (unlikely((w0 & 0xffff) != (NFMETA_ABI_MAJOR | (uint32_t)f->size << 8))) {
+		size = (uint8_t)(w0 >> 8);
+		if ((uint8_t)w0 != NFMETA_ABI_MAJOR || size < 8 || size > f->size ||
+		    (size & (size - 1)) != 0)
+			return NULL;
+	}
+	if (f->size >= 16)
+		w1 = nfmeta__word(r, 1);
+	seal = nfmeta__seal(f, w0, w1, r, start, len);
+	if (f->placement == NFMETA_PLACE_HEADROOM) {
+		memcpy(&have, base + f->seal_offset, 8);
+		same = seal == have;
+	} else {
+		memcpy(&have16, base + f->seal_offset, 2);
+		same = (uint16_t)seal == have16;
+	}
+	return likely(same) ? (struct nfmeta_record *)(void *)r : NULL;
+}
+
+/*
+ * wide reads the caller's record in words.  Not wide reads the
+ * fields that are most often written just before by themselves, so that they
+ * come from the store buffer.
+ */
+NFMETA__HOT int
+nfmeta__set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct nfmeta_record *r,
+	    int wide)
+{
+	uint8_t *base = nfmeta__base(f, m), *out = base + f->offset, size = f->size;
+	uint64_t w0, w1 = 0, gen;
+	uint32_t l3_l4;
+
+	if (unlikely(r->size < size))
+		size = r->size;
+	if (unlikely(size < NFMETA_RECORD_WORD) || nfmeta__tight(f, m) || nfmeta__shared(f, m)) {
+		m->ol_flags &= ~f->flag;
+		return 0;
+	}
+	if (wide)
+		w0 = nfmeta__word(r, 0) & ~UINT64_C(0xffff);
+	else
+		w0 = (uint64_t)r->flags << 16 | (uint64_t)r->flow_id << 32;
+	w0 |= NFMETA_ABI_MAJOR | (uint64_t)size << 8;
+	memcpy(out, &w0, 8);
+	if (f->size >= NFMETA_RECORD_CORE) {
+		if (wide) {
+			w1 = nfmeta__word(r, 1);
+		} else {
+			memcpy(&l3_l4, &r->l3_off, 4);
+			gen = r->flow_gen;
+			__asm__("" : "+r"(gen)); /* or the compiler makes one wide load of it */
+			w1 = l3_l4 | (uint64_t)r->payload_off << 32 | gen << 48;
+		}
+		memcpy(out + 8, &w1, 8);
+	}
+	if (f->size >= NFMETA_RECORD_WIDE)
+		memcpy(out + 16, (const uint8_t *)r + 16, 16);
+	if (f->size >= NFMETA_RECORD_FULL)
+		memcpy(out + 32, (const uint8_t *)r + 32, 32);
+	nfmeta__seal_write(f, base, nfmeta__seal(f, w0, w1, r, m->data_off, m->pkt_len));
+	m->ol_flags |= f->flag;
+	return 1;
+}
+
+/* Before a write: without it, a line that both sides have read is fetched twice. */
+NFMETA__HOT void
+nfmeta__prefetch_write(const void *p)
+{
+#ifdef __x86_64__
+	/* __builtin_prefetch gives it only with -mprfchw, which DPDK's flags lack. */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const uint8_t *)p));
+#else
+	__builtin_prefetch(p, 1, 3);
+#endif
 }
 
 static inline int
@@ -293,34 +368,17 @@ nfmeta_record_clear(const struct nfmeta_field *f, struct rte_mbuf *m)
 NFMETA_INLINE int
 nfmeta_record_set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct nfmeta_record *r)
 {
-	uint8_t *base = nfmeta__base(f, m);
-	struct nfmeta_record *out;
+	struct nfmeta_field c = *f; /* a store through m may not change it */
 
-	if (unlikely(base == NULL || r->size < NFMETA_RECORD_WORD) ||
-	    (f->placement == NFMETA_PLACE_HEADROOM &&
-	     unlikely(!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1))) {
-		nfmeta_record_clear(f, m);
-		return 0;
-	}
-	out = (struct nfmeta_record *)(void *)(base + f->offset);
-	if (f->size == NFMETA_RECORD_CORE)
-		memcpy(out, r, NFMETA_RECORD_CORE);
-	else if (f->size == NFMETA_RECORD_FULL)
-		memcpy(out, r, NFMETA_RECORD_FULL);
-	else
-		memcpy(out, r, f->size);
-	out->abi = NFMETA_ABI_MAJOR;
-	out->size = r->size < f->size ? r->size : f->size;
-	nfmeta__seal_write(f, base, m);
-	m->ol_flags |= f->flag;
-	return 1;
+	return nfmeta__set(&c, m, r, 0);
 }
 
 /**
  * Tell the record that the start of the packet has moved: call it right after
  * rte_pktmbuf_adj(m, delta) with +delta, after rte_pktmbuf_prepend(m, n) with
  * -n.  Offsets move along.  The record comes off if it was not valid before,
- * if its L3 header was pulled off, or if an offset would no longer fit.
+ * if its L3 header was pulled off, if an offset would no longer fit, or if it
+ * lies in the headroom of a buffer that another mbuf shares.
  *
  * Without this call a moved packet reads as "no record".  After a change at
  * the tail, or of the bytes themselves, use nfmeta_record_set() anew.
@@ -335,14 +393,18 @@ nfmeta_record_shift(const struct nfmeta_field *f, struct rte_mbuf *m, int32_t de
 {
 	struct nfmeta_record *r =
 		nfmeta__find(f, m, (uint16_t)(m->data_off - delta), m->pkt_len + (uint32_t)delta);
+	uint64_t w1;
 
-	if (r == NULL || (r->size >= NFMETA_RECORD_CORE &&
-			  !(nfmeta__move(&r->l3_off, delta) && nfmeta__move(&r->l4_off, delta) &&
-			    nfmeta__move(&r->payload_off, delta)))) {
+	if (r == NULL || nfmeta__shared(f, m) ||
+	    (r->size >= NFMETA_RECORD_CORE &&
+	     !(nfmeta__move(&r->l3_off, delta) && nfmeta__move(&r->l4_off, delta) &&
+	       nfmeta__move(&r->payload_off, delta)))) {
 		nfmeta_record_clear(f, m);
 		return 0;
 	}
-	nfmeta__seal_write(f, nfmeta__base(f, m), m);
+	w1 = f->size >= 16 ? nfmeta__word(r, 1) : 0;
+	nfmeta__seal_write(f, nfmeta__base(f, m),
+			   nfmeta__seal(f, nfmeta__word(r, 0), w1, r, m->data_off, m->pkt_len));
 	return 1;
 }
 
@@ -360,6 +422,59 @@ nfmeta_record_prefetch(const struct nfmeta_field *f, const struct rte_mbuf *m)
 	}
 }
 
+#define NFMETA__AHEAD 4
+
+NFMETA__HOT uint16_t
+nfmeta__get_burst(const struct nfmeta_field *from, uint8_t placement, uint8_t size,
+		  struct rte_mbuf *const *pkts, struct nfmeta_record *recs, uint32_t n)
+{
+	struct nfmeta_field f = *from;
+	uint32_t i, have = 0;
+
+	f.placement = placement;
+	f.size = size;
+	for (i = 0; i < n && i < NFMETA__AHEAD; i++)
+		nfmeta_record_prefetch(&f, pkts[i]);
+	for (i = 0; i + NFMETA__AHEAD < n; i++) {
+		nfmeta_record_prefetch(&f, pkts[i + NFMETA__AHEAD]);
+		have += nfmeta_record_get(&f, pkts[i], &recs[i]) != 0;
+	}
+	for (; i < n; i++)
+		have += nfmeta_record_get(&f, pkts[i], &recs[i]) != 0;
+	return (uint16_t)have;
+}
+
+NFMETA__HOT void
+nfmeta__prefetch_set(const struct nfmeta_field *f, const struct rte_mbuf *m)
+{
+	if (f->placement == NFMETA_PLACE_HEADROOM) {
+		nfmeta__prefetch_write(m->buf_addr);
+		nfmeta__prefetch_write((const uint8_t *)m->buf_addr + 64);
+	} else {
+		nfmeta__prefetch_write((const uint8_t *)m + f->offset);
+	}
+}
+
+NFMETA__HOT uint16_t
+nfmeta__set_burst(const struct nfmeta_field *from, uint8_t placement, uint8_t size,
+		  struct rte_mbuf *const *pkts, const struct nfmeta_record *recs, uint32_t n)
+{
+	struct nfmeta_field f = *from;
+	uint32_t i, have = 0;
+
+	f.placement = placement;
+	f.size = size;
+	for (i = 0; i < n && i < NFMETA__AHEAD; i++)
+		nfmeta__prefetch_set(&f, pkts[i]);
+	for (i = 0; i + NFMETA__AHEAD < n; i++) {
+		nfmeta__prefetch_set(&f, pkts[i + NFMETA__AHEAD]);
+		have += (uint32_t)nfmeta__set(&f, pkts[i], &recs[i], 1);
+	}
+	for (; i < n; i++)
+		have += (uint32_t)nfmeta__set(&f, pkts[i], &recs[i], 1);
+	return (uint16_t)have;
+}
+
 /**
  * nfmeta_record_get() for a burst, with prefetch.
  *
@@ -371,16 +486,16 @@ NFMETA_INLINE uint16_t
 nfmeta_record_get_burst(const struct nfmeta_field *f, struct rte_mbuf *const *pkts,
 			struct nfmeta_record *recs, uint16_t n)
 {
-	uint16_t i, have = 0;
-
-	for (i = 0; i < n && i < 4; i++)
-		nfmeta_record_prefetch(f, pkts[i]);
-	for (i = 0; i < n; i++) {
-		if (i + 4 < n)
-			nfmeta_record_prefetch(f, pkts[i + 4]);
-		have += nfmeta_record_get(f, pkts[i], &recs[i]) != 0;
-	}
-	return have;
+	if (f->placement == NFMETA_PLACE_HEADROOM)
+		return nfmeta__get_burst(f, NFMETA_PLACE_HEADROOM, NFMETA_RECORD_FULL, pkts, recs,
+					 n);
+	if (f->size == NFMETA_RECORD_CORE)
+		return nfmeta__get_burst(f, NFMETA_PLACE_DYNFIELD, NFMETA_RECORD_CORE, pkts, recs,
+					 n);
+	if (f->size == NFMETA_RECORD_WORD)
+		return nfmeta__get_burst(f, NFMETA_PLACE_UDATA64, NFMETA_RECORD_WORD, pkts, recs,
+					 n);
+	return nfmeta__get_burst(f, f->placement, f->size, pkts, recs, n);
 }
 
 /**
@@ -394,16 +509,16 @@ NFMETA_INLINE uint16_t
 nfmeta_record_set_burst(const struct nfmeta_field *f, struct rte_mbuf *const *pkts,
 			const struct nfmeta_record *recs, uint16_t n)
 {
-	uint16_t i, have = 0;
-
-	for (i = 0; i < n && i < 4; i++)
-		nfmeta_record_prefetch(f, pkts[i]);
-	for (i = 0; i < n; i++) {
-		if (i + 4 < n)
-			nfmeta_record_prefetch(f, pkts[i + 4]);
-		have += (uint16_t)nfmeta_record_set(f, pkts[i], &recs[i]);
-	}
-	return have;
+	if (f->placement == NFMETA_PLACE_HEADROOM)
+		return nfmeta__set_burst(f, NFMETA_PLACE_HEADROOM, NFMETA_RECORD_FULL, pkts, recs,
+					 n);
+	if (f->size == NFMETA_RECORD_CORE)
+		return nfmeta__set_burst(f, NFMETA_PLACE_DYNFIELD, NFMETA_RECORD_CORE, pkts, recs,
+					 n);
+	if (f->size == NFMETA_RECORD_WORD)
+		return nfmeta__set_burst(f, NFMETA_PLACE_UDATA64, NFMETA_RECORD_WORD, pkts, recs,
+					 n);
+	return nfmeta__set_burst(f, f->placement, f->size, pkts, recs, n);
 }
 
 #ifdef __cplusplus
