@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The libnfmeta authors
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ place(struct nfmeta_field *f, uint8_t placement, uint8_t size, uint16_t headroom
 					    RTE_PKTMBUF_HEADROOM, NFMETA_HEADROOM_ROOM,
 					    headroom_use);
 		f->offset = 0;
-		f->seal_offset = NFMETA_RECORD_FULL;
+		f->seal_offset = offsetof(struct nfmeta_record, seal);
 		return 0;
 	}
 	rc = dynfield(dyn_names[placement], size, 8, &f->offset);

@@ -207,7 +207,7 @@ START_TEST(sealed_records)
 		field.placement = (uint8_t)number(line, "placement");
 		ck_assert_uint_eq(size, field.size);
 		if (field.placement == NFMETA_PLACE_HEADROOM) {
-			field.seal_offset = 64;
+			field.seal_offset = offsetof(struct nfmeta_record, seal);
 			base = buf;
 		} else {
 			field.offset = RTE_ALIGN(offsetof(struct rte_mbuf, dynfield1), 8);
@@ -238,8 +238,10 @@ START_TEST(sealed_records)
 		memset(base + field.seal_offset, 0, seal_size);
 		m.ol_flags = 0;
 		ck_assert_int_eq(nfmeta_record_set(&field, &m, &in), 1);
-		ck_assert_mem_eq(base + field.offset, record, size);
 		ck_assert_mem_eq(base + field.seal_offset, seal, seal_size);
+		if (field.placement == NFMETA_PLACE_HEADROOM)
+			memset(base + field.seal_offset, 0, seal_size);
+		ck_assert_mem_eq(base + field.offset, record, size);
 		ck_assert_uint_eq(m.ol_flags, flag);
 		good++;
 	}

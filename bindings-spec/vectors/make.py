@@ -316,14 +316,16 @@ def seal(placement, size, key, data, start, length):
     """See "Seal" in ../README.md."""
     turn = (0, 7, 13, 19, 29, 37, 43, 53)
     x = key
+    if placement == HEADROOM:
+        data = data[:28] + bytes(4) + data[32:]
     for i in range(size // 8):
         word = int.from_bytes(data[8 * i : 8 * i + 8], "little")
         x ^= (word << turn[i] | word >> (64 - turn[i])) & MASK
+    x ^= x >> 32
     if placement != HEADROOM:
-        x ^= x >> 32
         x ^= x >> 16
     x ^= (start + length * 0x9E36) & 0xFFFF
-    return x.to_bytes(8, "little")[: 8 if placement == HEADROOM else 2]
+    return x.to_bytes(8, "little")[: 4 if placement == HEADROOM else 2]
 
 
 def records():
@@ -345,8 +347,11 @@ def records():
 
     sealed = []
 
+    # the seal's own place in a headroom record is empty in "record"
     def add(name, data, placement, size, reads, start=128, length=60, key=0x0123456789ABCDEF, was=None, spoil=None, present=1):
         """was: (start, length) when it was sealed; spoil: a byte changed after that."""
+        if placement == HEADROOM:
+            data = data[:28] + bytes(4) + data[32:]
         good = seal(placement, size, key, data, *(was or (start, length)))
         if spoil is not None:
             data = bytearray(data)
@@ -390,8 +395,8 @@ def records():
         add(f"{what}: pushed 4 bytes", data, reads=0, start=124, length=64, was=(128, 60), **more)
         add(f"{what}: pulled 14 bytes", data, reads=0, start=142, length=46, was=(128, 60), **more)
         add(f"{what}: cut by 1 byte", data, reads=0, start=128, length=59, was=(128, 60), **more)
-    add("headroom 64: 72 bytes of headroom", full, HEADROOM, 64, 64, start=72)
-    add("headroom 64: no room, the packet starts in it", full, HEADROOM, 64, 0, start=71)
+    add("headroom 64: 64 bytes of headroom", full, HEADROOM, 64, 64, start=64)
+    add("headroom 64: no room, the packet starts in it", full, HEADROOM, 64, 0, start=63)
     return bare, sealed
 
 

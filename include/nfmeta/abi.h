@@ -63,7 +63,7 @@ struct nfmeta_record {
 	uint16_t vlan_inner; /* TCI of the second tag, if vlan_count > 1 */
 	uint8_t vlan_count;  /* tags in front of L3, stripped ones too */
 	uint8_t action;	     /* NFMETA_ACTION_*: what the upfront NF decided for the flow */
-	uint8_t reserved0[4];
+	uint8_t seal[4];     /* in headroom: see struct nfmeta_field; elsewhere 0 */
 	/* bytes 32-63 */
 	uint64_t timestamp; /* ns since 1970-01-01 UTC; 0 not known */
 	uint32_t tenant;    /* tenant or VRF, the upfront NF's numbering; 0 none */
@@ -114,14 +114,14 @@ struct nfmeta_record {
 #define NFMETA_PLACE_AUTO 0	/* asks for a choice; never published */
 #define NFMETA_PLACE_DYNFIELD 1 /* mbuf dynamic field, 16 (or 32) bytes */
 #define NFMETA_PLACE_UDATA64 2	/* the word alone, in the room of the old udata64 */
-#define NFMETA_PLACE_HEADROOM 3 /* 64 bytes from buf_addr on, seal behind them */
+#define NFMETA_PLACE_HEADROOM 3 /* 64 bytes from buf_addr on, seal inside */
 
-#define NFMETA_HEADROOM_ROOM 72 /* bytes of headroom that NFMETA_PLACE_HEADROOM takes */
+#define NFMETA_HEADROOM_ROOM 64 /* bytes of headroom that NFMETA_PLACE_HEADROOM takes */
 
 /*
  * The seal proves that a record still belongs to the packet it was made for:
  * it covers the record, the key, and the packet's start and length.  16 bits
- * wide beside a dynamic field, 64 bits behind a headroom record.
+ * beside a dynamic field; 32 bits, bytes 28-31 of the record, in headroom.
  */
 struct nfmeta_field {
 	uint64_t flag;	      /* the one bit of ol_flags that says "record present" */
@@ -283,7 +283,7 @@ NFMETA_AT(nfmeta_record, vlan_outer, 22);
 NFMETA_AT(nfmeta_record, vlan_inner, 24);
 NFMETA_AT(nfmeta_record, vlan_count, 26);
 NFMETA_AT(nfmeta_record, action, 27);
-NFMETA_AT(nfmeta_record, reserved0, 28);
+NFMETA_AT(nfmeta_record, seal, 28);
 NFMETA_AT(nfmeta_record, timestamp, 32);
 NFMETA_AT(nfmeta_record, tenant, 40);
 NFMETA_AT(nfmeta_record, chain, 44);

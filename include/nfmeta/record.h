@@ -91,31 +91,37 @@ nfmeta__rotl(uint64_t w, unsigned int n)
 #define NFMETA__HOT static inline __attribute__((always_inline))
 
 /*
- * Every word is rotated by its own amount and XORed, so that a change in any
- * one word always changes the seal.  start and len enter by 16-bit sums whose
- * change cannot be zero for a push, pull, append or trim of less than 32 KiB.
+ * Every word is rotated by its own amount and XORed, then folded to the width
+ * of the seal: a change within one 16-bit unit always shows, any other but one
+ * time in 2^16 (2^32 in headroom).  start and len enter by a sum that a push,
+ * pull, append or trim of less than 32 KiB always changes.
  *
  * The first two words are handed over: who has just written them must not load
  * them again, a load that spans several younger stores waits for all of them.
  */
-NFMETA__HOT uint64_t
+NFMETA__HOT uint32_t
 nfmeta__seal(const struct nfmeta_field *f, uint64_t w0, uint64_t w1, const void *r, uint16_t start,
 	     uint32_t len)
 {
-	uint64_t x = f->key ^ w0;
+	const int headroom = f->placement == NFMETA_PLACE_HEADROOM;
+	uint64_t x = f->key ^ w0, w3;
 
 	if (f->size >= 16)
 		x ^= nfmeta__rotl(w1, 7);
-	if (f->size >= 32)
-		x ^= nfmeta__rotl(nfmeta__word(r, 2), 13) ^ nfmeta__rotl(nfmeta__word(r, 3), 19);
+	if (f->size >= 32) {
+		w3 = nfmeta__word(r, 3);
+		if (headroom) /* the other half is the seal's own place */
+			w3 &= 0xffffffff;
+		x ^= nfmeta__rotl(nfmeta__word(r, 2), 13) ^ nfmeta__rotl(w3, 19);
+	}
 	if (f->size >= 64)
 		x ^= nfmeta__rotl(nfmeta__word(r, 4), 29) ^ nfmeta__rotl(nfmeta__word(r, 5), 37) ^
 		     nfmeta__rotl(nfmeta__word(r, 6), 43) ^ nfmeta__rotl(nfmeta__word(r, 7), 53);
-	if (f->placement != NFMETA_PLACE_HEADROOM) {
-		x ^= x >> 32;
+	x ^= x >> 32;
+	if (!headroom)
 		x ^= x >> 16;
-	}
-	return x ^ ((start + len * 0x9e36u) & 0xffff);
+	x ^= (start + len * 0x9e36u) & 0xffff;
+	return headroom ? (uint32_t)x : (uint16_t)x;
 }
 
 /* This mbuf has no room for record and seal. */
@@ -144,24 +150,36 @@ nfmeta__base(const struct nfmeta_field *f, const struct rte_mbuf *m)
 }
 
 NFMETA__HOT void
-nfmeta__seal_write(const struct nfmeta_field *f, uint8_t *base, uint64_t seal)
+nfmeta__seal_write(const struct nfmeta_field *f, uint8_t *base, uint32_t seal)
 {
 	uint16_t seal16 = (uint16_t)seal;
 
 	if (f->placement == NFMETA_PLACE_HEADROOM)
-		memcpy(base + f->seal_offset, &seal, 8);
+		memcpy(base + f->seal_offset, &seal, 4);
 	else
 		memcpy(base + f->seal_offset, &seal16, 2);
+}
+
+NFMETA__HOT uint32_t
+nfmeta__seal_read(const struct nfmeta_field *f, const uint8_t *base)
+{
+	uint16_t seal16;
+	uint32_t seal;
+
+	if (f->placement == NFMETA_PLACE_HEADROOM) {
+		memcpy(&seal, base + f->seal_offset, 4);
+		return seal;
+	}
+	memcpy(&seal16, base + f->seal_offset, 2);
+	return seal16;
 }
 
 /* The record as it was sealed for a packet of this start and length, or NULL. */
 NFMETA__HOT struct nfmeta_record *
 nfmeta__find(const struct nfmeta_field *f, const struct rte_mbuf *m, uint16_t start, uint32_t len)
 {
-	uint64_t w0, w1 = 0, seal, have;
+	uint64_t w0, w1 = 0;
 	uint8_t *base, *r, size;
-	uint16_t have16;
-	int same;
 
 	if ((m->ol_flags & f->flag) == 0 || nfmeta__tight(f, m))
 		return NULL;
@@ -176,21 +194,15 @@ nfmeta__find(const struct nfmeta_field *f, const struct rte_mbuf *m, uint16_t st
 	}
 	if (f->size >= 16)
 		w1 = nfmeta__word(r, 1);
-	seal = nfmeta__seal(f, w0, w1, r, start, len);
-	if (f->placement == NFMETA_PLACE_HEADROOM) {
-		memcpy(&have, base + f->seal_offset, 8);
-		same = seal == have;
-	} else {
-		memcpy(&have16, base + f->seal_offset, 2);
-		same = (uint16_t)seal == have16;
-	}
-	return likely(same) ? (struct nfmeta_record *)(void *)r : NULL;
+	if (unlikely(nfmeta__seal(f, w0, w1, r, start, len) != nfmeta__seal_read(f, base)))
+		return NULL;
+	return (struct nfmeta_record *)(void *)r;
 }
 
 /*
- * wide reads the caller's record in words.  Not wide reads the
- * fields that are most often written just before by themselves, so that they
- * come from the store buffer.
+ * wide reads the caller's record in words.  Not wide reads one by one the fields
+ * that are most often written just before, so that they come from the store
+ * buffer.
  */
 NFMETA__HOT int
 nfmeta__set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct nfmeta_record *r,
@@ -330,6 +342,7 @@ nfmeta_record_get(const struct nfmeta_field *f, const struct rte_mbuf *m, struct
 	}
 	if (in != NULL && in->size == NFMETA_RECORD_FULL) {
 		memcpy(r, in, NFMETA_RECORD_FULL);
+		memset(r->seal, 0, sizeof(r->seal));
 		return NFMETA_RECORD_FULL;
 	}
 	nfmeta_record_init(r);
@@ -414,12 +427,10 @@ nfmeta_record_shift(const struct nfmeta_field *f, struct rte_mbuf *m, int32_t de
 NFMETA_INLINE void
 nfmeta_record_prefetch(const struct nfmeta_field *f, const struct rte_mbuf *m)
 {
-	if (f->placement == NFMETA_PLACE_HEADROOM) {
+	if (f->placement == NFMETA_PLACE_HEADROOM)
 		rte_prefetch0(m->buf_addr);
-		rte_prefetch0((const uint8_t *)m->buf_addr + 64);
-	} else {
+	else
 		rte_prefetch0((const uint8_t *)m + f->offset);
-	}
 }
 
 #define NFMETA__AHEAD 4
@@ -447,12 +458,10 @@ nfmeta__get_burst(const struct nfmeta_field *from, uint8_t placement, uint8_t si
 NFMETA__HOT void
 nfmeta__prefetch_set(const struct nfmeta_field *f, const struct rte_mbuf *m)
 {
-	if (f->placement == NFMETA_PLACE_HEADROOM) {
+	if (f->placement == NFMETA_PLACE_HEADROOM)
 		nfmeta__prefetch_write(m->buf_addr);
-		nfmeta__prefetch_write((const uint8_t *)m->buf_addr + 64);
-	} else {
+	else
 		nfmeta__prefetch_write((const uint8_t *)m + f->offset);
-	}
 }
 
 NFMETA__HOT uint16_t

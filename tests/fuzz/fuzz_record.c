@@ -29,7 +29,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{.placement = NFMETA_PLACE_DYNFIELD, .size = 16, .offset = 96, .seal_offset = 92},
 		{.placement = NFMETA_PLACE_DYNFIELD, .size = 32, .offset = 96, .seal_offset = 94},
 		{.placement = NFMETA_PLACE_UDATA64, .size = 8, .offset = 120, .seal_offset = 92},
-		{.placement = NFMETA_PLACE_HEADROOM, .size = 64, .offset = 0, .seal_offset = 64},
+		{.placement = NFMETA_PLACE_HEADROOM, .size = 64, .offset = 0, .seal_offset = 28},
 	};
 	struct nfmeta_record out, again;
 	struct nfmeta_field f;
