@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#ifndef EXAMPLES_COMMON_H
+#define EXAMPLES_COMMON_H
+
+/* What the example programs share: nothing of it is about nfmeta. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit statuses of the programs. */
+#define EXIT_OK 0
+#define EXIT_BAD 1  /* bad input, or something could not be made */
+#define EXIT_PEER 3 /* the other side died or left */
+
+/* ---- say.c: one line for people ------------------------------------------- */
+
+/* Name that starts every line; argv[0] without its directories. */
+void say_program(const char *argv0);
+const char *say_name(void);
+
+/* "program: ...\n" on stderr.  complain() returns -1, for return complain(...). */
+__attribute__((format(printf, 1, 2))) int complain(const char *fmt, ...);
+__attribute__((format(printf, 1, 2))) void note(const char *fmt, ...);
+
+/* Numbers in options: the whole text, within bounds.  0, or -1 and the line said. */
+int parse_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);
+int parse_choice(const char *option, const char *text, const char *const *names, int *index);
+
+/* ---- stop.c: SIGINT and SIGTERM ------------------------------------------- */
+
+void stop_install(void);
+bool stop_asked(void);
+
+/* A loop that found nothing to do: spin, then pause, then sleep 100 us at most. */
+struct idle {
+	uint32_t rounds;
+};
+void idle_wait(struct idle *idle);
+
+static inline void
+idle_over(struct idle *idle)
+{
+	idle->rounds = 0;
+}
+
+/* ---- json.c: a report ------------------------------------------------------ */
+
+struct json {
+	FILE *file; /* NULL: no report wanted, all calls do nothing */
+	const char *path;
+	int depth;
+	bool comma;
+};
+
+/* Opens the file at once, so that a bad path shows before the work. */
+int json_open(struct json *j, const char *path);
+void json_object(struct json *j, const char *key);
+void json_end(struct json *j);
+void json_text(struct json *j, const char *key, const char *value);
+void json_number(struct json *j, const char *key, uint64_t value);
+void json_real(struct json *j, const char *key, double value);
+/* Ends the report; 0, or -1 and the line said. */
+int json_close(struct json *j);
+/* Takes the file away again: there is nothing to report. */
+void json_discard(struct json *j);
+
+/* ---- primary.c: EAL as a primary process, and nothing left of it ----------- */
+
+struct primary_opts {
+	const char *file_prefix;
+	uint64_t megabytes; /* hugepage memory at most; 0: as needed */
+	bool one_process;   /* without hugepages; no other process can attach */
+	bool verbose;	    /* EAL's own log on stderr */
+	int argc;	    /* more EAL options, of the user */
+	char **argv;
+};
+
+/* 0, or -1 and the line said. */
+int primary_start(const struct primary_opts *o);
+/* Ends EAL and removes its hugepage files and runtime directory. */
+void primary_end(void);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_pause.h>
+
+#include "common.h"
+
+static volatile sig_atomic_t stopped;
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+void
+stop_install(void)
+{
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_signal;
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sa.sa_handler = SIG_IGN; /* a reader that went away shows as a failed write */
+	sigaction(SIGPIPE, &sa, NULL);
+}
+
+bool
+stop_asked(void)
+{
+	return stopped != 0;
+}
+
+void
+idle_wait(struct idle *idle)
+{
+	uint32_t n = ++idle->rounds;
+
+	if (n <= 64)
+		return;
+	if (n <= 1024)
+		rte_pause();
+	else if (n <= 2048)
+		sched_yield(); /* the other side may need this very CPU */
+	else
+		usleep(n < 4096 ? 10 : 100);
+}

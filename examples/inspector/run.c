@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "inspector.h"
+
+#define SLICE_MS 200 /* a signal is heard that often while waiting for the link */
+
+static int
+attach(const struct inspector_opts *o, struct nfmeta_link **link)
+{
+	uint64_t left = o->timeout * 1000, slice;
+	int rc;
+
+	do {
+		slice = RTE_MIN(left, (uint64_t)SLICE_MS);
+		left -= slice;
+		rc = nfmeta_link_attach(o->link, o->queue, (uint32_t)slice, link);
+	} while (rc == -NFMETA_ENOLINK && left > 0 && !stop_asked());
+	return rc == 0 ? 0 : complain("%s", nfmeta_error());
+}
+
+/* Returns why it ended. */
+static const char *
+loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
+     struct inspector_result *r)
+{
+	uint64_t tsc, next_check = 0, quarter = rte_get_tsc_hz() / 4;
+	struct rte_mbuf *pkts[BURST];
+	struct idle idle = {0};
+	uint8_t how[BURST];
+	bool closing = false;
+	uint16_t n;
+	int rc;
+
+	for (;;) {
+		tsc = rte_rdtsc();
+		n = nfmeta_recv_burst(link, pkts, NULL, BURST);
+		if (n > 0) {
+			worker_burst(w, pkts, how, n);
+			nfmeta_return_burst(link, pkts, how, n);
+			r->cycles += rte_rdtsc() - tsc;
+			r->bursts++;
+			idle_over(&idle);
+		} else if (closing) {
+			return "the splitter closed the link";
+		} else {
+			idle_wait(&idle);
+		}
+		if (!o->thread && stop_asked())
+			return "a signal";
+		if (tsc < next_check)
+			continue;
+		next_check = tsc + quarter;
+		rc = nfmeta_link_check(link);
+		if (rc == -NFMETA_ECLOSING) {
+			closing = true;
+		} else if (rc != 0) {
+			r->status = EXIT_PEER;
+			complain("%s", nfmeta_error());
+			return "the splitter died";
+		}
+	}
+}
+
+void
+inspector_run(const struct inspector_opts *o, struct inspector_result *r)
+{
+	struct nfmeta_link *link;
+	struct worker *w;
+	int rc;
+
+	memset(r, 0, sizeof(*r));
+	r->status = EXIT_BAD;
+	if (attach(o, &link) != 0)
+		return;
+	w = worker_create(o, nfmeta_link_field(link));
+	if (w == NULL) {
+		nfmeta_link_detach(link);
+		return;
+	}
+	r->status = EXIT_OK;
+	r->ended = loop(o, link, w, r);
+	r->counts = *worker_counts(w);
+	r->audit = *worker_audit(w);
+	if (r->counts.packets > 0)
+		r->ns_per_packet = (double)r->cycles * 1e9 / (double)rte_get_tsc_hz() /
+				   (double)r->counts.packets;
+	rc = nfmeta_link_check(link);
+	nfmeta_link_detach(link);
+	/*
+	 * An rte_hash lies in memory of the splitter.  To free it takes answers
+	 * from all processes that share it; when they are ending, leave it be.
+	 */
+	if (rc != 0 && !o->thread)
+		worker_leave_hash(w);
+	worker_destroy(w);
+}
+
+void
+inspector_summary(const struct inspector_opts *o, const struct inspector_result *r)
+{
+	const struct work_counts *c = &r->counts;
+	const struct audit *a = &r->audit;
+
+	printf("%s: queue %u, %s: ended because of %s: %ju packets (%ju bytes), %ju flows,"
+	       " %.1f ns per packet\n",
+	       say_name(), o->queue, inspector_modes[o->mode], r->ended, (uintmax_t)c->packets,
+	       (uintmax_t)c->bytes, (uintmax_t)c->flows, r->ns_per_packet);
+	if (o->mode == MODE_TRUST)
+		printf("  saved: %ju checksums, %ju flow lookups; without a record: %ju packets\n",
+		       (uintmax_t)c->checks_saved, (uintmax_t)c->lookups_saved,
+		       (uintmax_t)c->no_record);
+	if (o->mode == MODE_AUDIT)
+		printf("  audit: %ju packets disagree (no record %ju, flags %ju, offsets %ju,"
+		       " VLAN %ju, flow %ju, direction %ju)\n",
+		       (uintmax_t)a->disagreements, (uintmax_t)a->no_record, (uintmax_t)a->flags,
+		       (uintmax_t)a->offsets, (uintmax_t)a->vlan, (uintmax_t)a->flow,
+		       (uintmax_t)a->direction);
+	fflush(stdout);
+}
+
+void
+inspector_json(struct json *j, const struct inspector_opts *o, const struct inspector_result *r)
+{
+	const struct work_counts *c = &r->counts;
+	const struct audit *a = &r->audit;
+
+	json_text(j, "program", "inspector");
+	json_text(j, "version", nfmeta_version());
+	json_text(j, "mode", inspector_modes[o->mode]);
+	json_number(j, "queue", o->queue);
+	json_text(j, "ended_by", r->ended);
+	json_number(j, "packets", c->packets);
+	json_number(j, "bytes", c->bytes);
+	json_number(j, "bursts", r->bursts);
+	json_real(j, "ns_per_packet", r->ns_per_packet);
+	json_number(j, "flows", c->flows);
+	json_number(j, "packets_without_record", c->no_record);
+	json_number(j, "packets_without_flow", c->no_flow);
+	json_number(j, "packets_invalid", c->invalid);
+	json_number(j, "packets_bad_checksum", c->bad_checksum);
+	json_number(j, "checksums_saved", c->checks_saved);
+	json_number(j, "lookups_saved", c->lookups_saved);
+	json_number(j, "drops_asked", c->dropped);
+	json_number(j, "digest", c->digest);
+	json_object(j, "audit");
+	json_number(j, "compared", a->compared);
+	json_number(j, "disagreements", a->disagreements);
+	json_number(j, "no_record", a->no_record);
+	json_number(j, "flags", a->flags);
+	json_number(j, "offsets", a->offsets);
+	json_number(j, "vlan", a->vlan);
+	json_number(j, "flow", a->flow);
+	json_number(j, "direction", a->direction);
+	json_end(j);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ *
+ * onebox - splitter and inspectors as threads of one process, without
+ * hugepages: for a look at the chain where two processes cannot be had.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../inspector/inspector.h"
+#undef BURST
+#include "../splitter/splitter.h"
+
+struct nf {
+	pthread_t thread;
+	struct inspector_opts o;
+	struct inspector_result r;
+};
+
+static void *
+run_nf(void *arg)
+{
+	struct nf *nf = arg;
+
+	inspector_run(&nf->o, &nf->r);
+	return NULL;
+}
+
+/* "--mode M" and "--drop-every N" are the inspector's, all else the splitter's. */
+static int
+options(int argc, char **argv, struct splitter_opts *so, struct inspector_opts *io)
+{
+	char *mine[8], *theirs[128];
+	int n = 0, m = 0, i, rc;
+
+	mine[m++] = argv[0];
+	for (i = 0; i < argc; i++) {
+		bool is_mine = strcmp(argv[i], "--mode") == 0 || strcmp(argv[i], "--drop-every") == 0;
+
+		if (n > 120 || m > 4)
+			return complain("too many options");
+		if (strcmp(argv[i], "--help") == 0)
+			printf("usage: %s [--mode M] [--drop-every N] and the options of splitter:\n\n",
+			       say_name());
+		if (is_mine && i + 1 < argc) {
+			mine[m++] = argv[i++];
+			mine[m++] = argv[i];
+		} else {
+			theirs[n++] = argv[i];
+		}
+	}
+	mine[m] = theirs[n] = NULL;
+	rc = inspector_options(m, mine, io);
+	return rc != 0 ? rc : splitter_options(n, theirs, so);
+}
+
+/* Goes into the splitter's report: one object for each queue. */
+static void
+json_nfs(struct json *j, const void *arg)
+{
+	const struct nf *nfs = arg;
+	char name[16];
+	uint16_t q;
+
+	json_object(j, "inspectors");
+	for (q = 0; q < NFMETA_QUEUES_MAX && nfs[q].r.ended != NULL; q++) {
+		snprintf(name, sizeof(name), "%u", q);
+		json_object(j, name);
+		inspector_json(j, &nfs[q].o, &nfs[q].r);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct nf nfs[NFMETA_QUEUES_MAX];
+	struct inspector_opts io;
+	struct splitter_opts so;
+	char prefix[32];
+	struct splitter *s;
+	uint16_t q;
+	int rc;
+
+	say_program(argv[0]);
+	inspector_defaults(&io);
+	splitter_defaults(&so);
+	snprintf(prefix, sizeof(prefix), "onebox-%d", (int)getpid()); /* nobody attaches */
+	so.file_prefix = prefix;
+	rc = options(argc, argv, &so, &io);
+	if (rc != 0)
+		return rc > 0 ? EXIT_OK : EXIT_BAD;
+	so.one_process = true;
+	so.json_more = json_nfs;
+	so.json_arg = nfs;
+	io.thread = true;
+	io.link = so.link;
+	io.policy = so.policy;
+	io.max_flows = so.max_flows;
+	stop_install();
+	s = splitter_open(&so);
+	if (s == NULL)
+		return EXIT_BAD;
+	for (q = 0; q < so.queues; q++) {
+		nfs[q].o = io;
+		nfs[q].o.queue = q;
+		pthread_create(&nfs[q].thread, NULL, run_nf, &nfs[q]);
+	}
+	rc = splitter_run(s);
+	for (q = 0; q < so.queues; q++)
+		pthread_join(nfs[q].thread, NULL);
+	for (q = 0; q < so.queues && !so.quiet; q++)
+		if (nfs[q].r.ended != NULL)
+			inspector_summary(&nfs[q].o, &nfs[q].r);
+	return splitter_close(s, rc);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#include <getopt.h>
+#include <string.h>
+
+#include "splitter.h"
+
+enum {
+	OPT_IN = 256,
+	OPT_OUT,
+	OPT_LINK,
+	OPT_QUEUES,
+	OPT_RING,
+	OPT_FULL,
+	OPT_PLACEMENT,
+	OPT_LOOP,
+	OPT_FIRST,
+	OPT_COUNT,
+	OPT_SECONDS,
+	OPT_TIMEOUT,
+	OPT_MAX_FLOWS,
+	OPT_NO_VLAN,
+	OPT_WAIT_NF,
+	OPT_PREFIX,
+	OPT_JSON,
+	OPT_FLOWS,
+	OPT_QUIET,
+	OPT_VERBOSE,
+	OPT_HELP,
+};
+
+static const struct option longopts[] = {
+	{"in", required_argument, NULL, OPT_IN},
+	{"out", required_argument, NULL, OPT_OUT},
+	{"link", required_argument, NULL, OPT_LINK},
+	{"queues", required_argument, NULL, OPT_QUEUES},
+	{"ring-size", required_argument, NULL, OPT_RING},
+	{"when-full", required_argument, NULL, OPT_FULL},
+	{"placement", required_argument, NULL, OPT_PLACEMENT},
+	{"loop", required_argument, NULL, OPT_LOOP},
+	{"first", required_argument, NULL, OPT_FIRST},
+	{"count", required_argument, NULL, OPT_COUNT},
+	{"seconds", required_argument, NULL, OPT_SECONDS},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
+	{"key-without-vlan", no_argument, NULL, OPT_NO_VLAN},
+	{"wait-nf", required_argument, NULL, OPT_WAIT_NF},
+	{"file-prefix", required_argument, NULL, OPT_PREFIX},
+	{"json", required_argument, NULL, OPT_JSON},
+	{"flows", required_argument, NULL, OPT_FLOWS},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"verbose", no_argument, NULL, OPT_VERBOSE},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+	"usage: %s --in pcap:FILE|PORT [options] [-- EAL options]\n"
+	"Classifies packets, hands them to the NF of a link, forwards what comes back.\n"
+	"\n"
+	"  --in pcap:FILE       read a capture (pcap or pcapng, Ethernet)\n"
+	"  --in PORT            receive from a DPDK port: its number or name\n"
+	"  --out pcap:FILE      write what the NF forwards, with the times of the input\n"
+	"  --out PORT           send it out of a DPDK port\n"
+	"  --out none           count it and free it (default)\n"
+	"  --link NAME          name of the link (ids)\n"
+	"  --queues N           queues of the link, one NF each (1)\n"
+	"  --ring-size N        packets at the NF per queue, a power of 2 (1024)\n"
+	"  --when-full WHAT     wait, drop or bypass (captures: wait; ports: drop)\n"
+	"  --placement WHERE    auto, dynfield, udata64 or headroom (auto)\n"
+	"  --loop N             read the capture into memory, replay it N times; 0: no end\n"
+	"  --first N            use only the first N packets of the capture\n"
+	"  --count N            stop after N packets\n"
+	"  --seconds N          stop after N seconds\n"
+	"  --timeout N          seconds after which an idle flow ends (300)\n"
+	"  --max-flows N        flows at one time (262144)\n"
+	"  --key-without-vlan   one 5-tuple on two VLANs is one flow\n"
+	"  --wait-nf N          seconds to wait for an NF on every queue (30)\n"
+	"  --file-prefix NAME   name that this program and its NFs share (nfmeta)\n"
+	"  -m MB                use at most so much hugepage memory\n"
+	"  --json FILE          write a report; \"-\": to stdout\n"
+	"  --flows FILE         write the flows as CSV\n"
+	"  --quiet              no progress, no summary\n"
+	"  --verbose            show EAL's log\n"
+	"\n"
+	"  EAL options make ports, e.g. -- --vdev net_tap0,iface=tap0; without -a, PCI\n"
+	"  devices are left alone.\n";
+
+void
+splitter_defaults(struct splitter_opts *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->out_none = true;
+	o->link = "ids";
+	o->file_prefix = "nfmeta";
+	o->queues = 1;
+	o->ring_size = 1024;
+	o->max_flows = 262144;
+	o->timeout = 300;
+	o->wait_nf = 30;
+	o->first = UINT64_MAX;
+	o->policy = NFMETA_CLASSIFY_DEFAULT;
+}
+
+/* "pcap:FILE", "none" or a port */
+static int
+parse_place(const char *option, const char *text, const char **place, bool *capture, bool *none)
+{
+	*capture = strncmp(text, "pcap:", 5) == 0;
+	*place = *capture ? text + 5 : text;
+	if (none != NULL)
+		*none = strcmp(text, "none") == 0;
+	if (**place == '\0')
+		return complain("%s \"%s\": pcap:FILE, or the number or name of a port is wanted",
+				option, text);
+	return 0;
+}
+
+static int
+parse_names(int opt, const char *text, struct splitter_opts *o)
+{
+	static const char *const full[] = {"drop", "wait", "bypass", NULL};
+	static const char *const place[] = {"auto", "dynfield", "udata64", "headroom", NULL};
+	int i;
+
+	if (opt == OPT_FULL) {
+		if (parse_choice("--when-full", text, full, &i) != 0)
+			return -1;
+		o->when_full = (uint8_t)(NFMETA_FULL_DROP + i);
+		return 0;
+	}
+	if (parse_choice("--placement", text, place, &i) != 0)
+		return -1;
+	o->placement = (uint8_t)i;
+	return 0;
+}
+
+static int
+parse_number(int opt, const char *text, struct splitter_opts *o)
+{
+	uint64_t v = 0;
+	int rc = -1;
+
+	switch (opt) {
+	case OPT_QUEUES:
+		rc = parse_u64("--queues", text, 1, NFMETA_QUEUES_MAX, &v);
+		o->queues = (uint16_t)v;
+		break;
+	case OPT_RING:
+		rc = parse_u64("--ring-size", text, 64, 65536, &v);
+		o->ring_size = (uint32_t)v;
+		if (rc == 0 && (v & (v - 1)) != 0)
+			rc = complain("--ring-size \"%s\": a power of 2 is wanted", text);
+		break;
+	case OPT_LOOP:
+		rc = parse_u64("--loop", text, 0, UINT32_MAX, &o->loops);
+		o->replay = true;
+		break;
+	case OPT_FIRST:
+		rc = parse_u64("--first", text, 1, UINT64_MAX, &o->first);
+		break;
+	case OPT_COUNT:
+		rc = parse_u64("--count", text, 1, UINT64_MAX, &o->count);
+		break;
+	case OPT_SECONDS:
+		rc = parse_u64("--seconds", text, 1, 1000000, &o->seconds);
+		break;
+	case OPT_TIMEOUT:
+		rc = parse_u64("--timeout", text, 1, 1000000, &o->timeout);
+		break;
+	case OPT_MAX_FLOWS:
+		rc = parse_u64("--max-flows", text, 8, 1 << 24, &v);
+		o->max_flows = (uint32_t)v;
+		break;
+	case OPT_WAIT_NF:
+		rc = parse_u64("--wait-nf", text, 0, 1000000, &o->wait_nf);
+		break;
+	case 'm':
+		rc = parse_u64("-m", text, 1, 1 << 20, &o->megabytes);
+		break;
+	}
+	return rc;
+}
+
+/* Options that only make sense together. */
+static int
+check(struct splitter_opts *o)
+{
+	if (o->in == NULL)
+		return complain("--in is missing: --in pcap:FILE or --in PORT (see --help)");
+	if (o->replay && !o->in_capture)
+		return complain("--loop replays a capture; --in \"%s\" is a port", o->in);
+	if (o->when_full == 0)
+		o->when_full = o->in_capture ? NFMETA_FULL_WAIT : NFMETA_FULL_DROP;
+	return 0;
+}
+
+/* What getopt found fault with, in one line. */
+static int
+bad_option(int c, char **argv)
+{
+	char letter[3] = {'-', (char)optopt, '\0'};
+	bool is_letter = optopt > 0 && optopt < 256;
+	const char *word = is_letter ? letter : argv[optind - 1];
+
+	if (c == ':')
+		return complain("%s needs a value (see --help)", word);
+	return complain("unknown option %s (see --help)", word);
+}
+
+int
+splitter_options(int argc, char **argv, struct splitter_opts *o)
+{
+	int c, rc = 0;
+
+	opterr = 0;
+	optind = 1;
+	while (rc == 0 && (c = getopt_long(argc, argv, "+:m:h", longopts, NULL)) != -1) {
+		switch (c) {
+		case OPT_IN:
+			rc = parse_place("--in", optarg, &o->in, &o->in_capture, NULL);
+			break;
+		case OPT_OUT:
+			rc = parse_place("--out", optarg, &o->out, &o->out_capture, &o->out_none);
+			break;
+		case OPT_LINK:
+			o->link = optarg;
+			break;
+		case OPT_FULL:
+		case OPT_PLACEMENT:
+			rc = parse_names(c, optarg, o);
+			break;
+		case OPT_NO_VLAN:
+			o->policy &= ~(uint32_t)NFMETA_CLASSIFY_VLAN_IN_KEY;
+			break;
+		case OPT_PREFIX:
+			o->file_prefix = optarg;
+			break;
+		case OPT_JSON:
+			o->json = optarg;
+			break;
+		case OPT_FLOWS:
+			o->flows = optarg;
+			break;
+		case OPT_QUIET:
+			o->quiet = true;
+			break;
+		case OPT_VERBOSE:
+			o->verbose = true;
+			break;
+		case OPT_HELP:
+		case 'h':
+			printf(usage, say_name());
+			return 1;
+		case ':':
+		case '?':
+			return bad_option(c, argv);
+		default:
+			rc = parse_number(c, optarg, o);
+		}
+	}
+	if (rc != 0)
+		return -1;
+	/* getopt stops at the first word that is no option, and behind "--" */
+	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
+		return complain("\"%s\" is not an option; EAL options go behind \"--\"",
+				argv[optind]);
+	o->eal_argc = argc - optind;
+	o->eal_argv = argv + optind;
+	return check(o);
+}
