@@ -44,12 +44,13 @@ static const struct {
 
 /* EAL is once per process, and so is this. */
 static struct {
-	int lcore;	 /* lock on the lcore id; -1: not attached */
+	int lcore; /* lock on the lcore id; -1: not attached */
 	char lcore_path[PATH_MAX];
-	int log;	 /* file, or -1 */
-	FILE *stream;	 /* EAL writes here as long as its threads live */
-	int failed;	 /* rte_eal_init was called, in vain */
-	int cause;	 /* while it runs: index into causes[], or -1 */
+	int log;      /* file, or -1 */
+	FILE *stream; /* EAL writes here as long as its threads live */
+	int failed;   /* rte_eal_init was called, in vain */
+	int running;  /* rte_eal_init is: the rest is being filled */
+	int cause;    /* index into causes[], or -1 */
 	char cause_line[200];
 	char line[2][160]; /* the last two error lines, older first */
 } eal = {.lcore = -1, .log = -1};
@@ -88,16 +89,17 @@ check_config(int fd, const char *dir)
 	uint32_t head[2];
 
 	if (pread(fd, head, sizeof(head), 0) != sizeof(head) || head[0] != RTE_MAGIC)
-		return nfmeta__fail(NFMETA_ENOPRIMARY, "the primary under %s is not ready yet", dir);
+		return nfmeta__fail(NFMETA_ENOPRIMARY, "the primary under %s is not ready yet",
+				    dir);
 	sscanf(rte_version(), "%*[^0-9]%u.%u.%u", &year, &month, &minor);
 	/* The last byte tells release candidates. */
 	if (head[1] >> 8 == (year << 16 | month << 8 | minor))
 		return 0;
-	return nfmeta__fail(NFMETA_EDPDKVERSION,
-			    "the primary under %s runs DPDK %u.%02u.%u, this side %s: install the same "
-			    "DPDK on both sides",
-			    dir, head[1] >> 24, head[1] >> 16 & 0xff, head[1] >> 8 & 0xff,
-			    rte_version());
+	return nfmeta__fail(
+		NFMETA_EDPDKVERSION,
+		"the primary under %s runs DPDK %u.%02u.%u, this side %s: install the same "
+		"DPDK on both sides",
+		dir, head[1] >> 24, head[1] >> 16 & 0xff, head[1] >> 8 & 0xff, rte_version());
 }
 
 static int
@@ -110,18 +112,20 @@ find_primary(const char *dir)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	err = errno;
 	if (fd < 0 && err == ENOENT)
-		return nfmeta__fail(NFMETA_ENOPRIMARY,
-				    "no DPDK primary under %s: start it with this --file-prefix, as the "
-				    "same user, and not with --in-memory or --no-shconf",
-				    dir);
+		return nfmeta__fail(
+			NFMETA_ENOPRIMARY,
+			"no DPDK primary under %s: start it with this --file-prefix, as the "
+			"same user, and not with --in-memory or --no-shconf",
+			dir);
 	if (fd < 0)
-		return nfmeta__fail(NFMETA_EEAL, "cannot read %s: %s; run as the user of the primary",
-				    path, strerror(err));
+		return nfmeta__fail(NFMETA_EEAL,
+				    "cannot read %s: %s; run as the user of the primary", path,
+				    strerror(err));
 	if (lockf(fd, F_TEST, 0) == 0) {
 		close(fd);
-		return nfmeta__fail(NFMETA_EPRIMARYDEAD,
-				    "the primary under %s is dead, only its files are there: start it",
-				    dir);
+		return nfmeta__fail(
+			NFMETA_EPRIMARYDEAD,
+			"the primary under %s is dead, only its files are there: start it", dir);
 	}
 	rc = check_config(fd, dir);
 	close(fd);
@@ -129,10 +133,11 @@ find_primary(const char *dir)
 		return rc;
 	snprintf(path, sizeof(path), "%s/hugepage_info", dir);
 	if (access(path, R_OK) != 0)
-		return nfmeta__fail(NFMETA_ENOHUGE,
-				    "the primary under %s runs without hugepages (no %s): nothing can "
-				    "attach to it; start it without --no-huge",
-				    dir, path);
+		return nfmeta__fail(
+			NFMETA_ENOHUGE,
+			"the primary under %s runs without hugepages (no %s): nothing can "
+			"attach to it; start it without --no-huge",
+			dir, path);
 	return 0;
 }
 
@@ -143,34 +148,37 @@ lcore_lock(const char *path)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 	struct stat have, now;
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), err = EAGAIN;
 
 	if (fd < 0)
-		return -1;
+		return -errno;
+	if (fcntl(fd, F_OFD_SETLK, &l) != 0)
+		err = errno;
 	/* The file goes with its holder: it may be another one by now. */
-	if (fcntl(fd, F_OFD_SETLK, &l) == 0 && fstat(fd, &have) == 0 && stat(path, &now) == 0 &&
-	    have.st_ino == now.st_ino && have.st_dev == now.st_dev)
+	else if (fstat(fd, &have) == 0 && stat(path, &now) == 0 && have.st_ino == now.st_ino &&
+		 have.st_dev == now.st_dev)
 		return fd;
 	close(fd);
-	return -1;
+	return -err;
 }
 
 /* From the top, where primaries hardly ever are. */
 static int
 take_lcore(const char *dir)
 {
-	int id;
+	int id, fd = -EAGAIN;
 
-	for (id = RTE_MAX_LCORE - 1; id >= 0; id--) {
-		snprintf(eal.lcore_path, sizeof(eal.lcore_path), "%.4000s/nfmeta.lcore.%d", dir, id);
-		eal.lcore = lcore_lock(eal.lcore_path);
-		if (eal.lcore >= 0)
+	for (id = RTE_MAX_LCORE - 1; id >= 0 && (fd == -EAGAIN || fd == -EACCES); id--) {
+		snprintf(eal.lcore_path, sizeof(eal.lcore_path), "%.4000s/nfmeta.lcore.%d", dir,
+			 id);
+		fd = lcore_lock(eal.lcore_path);
+		if (fd >= 0) {
+			eal.lcore = fd;
 			return id;
-		if (errno != EAGAIN && errno != EACCES && errno != ENOENT && errno != 0)
-			break;
+		}
 	}
 	return nfmeta__fail(NFMETA_EEAL, "no EAL lcore id can be locked in %s: %s", dir,
-			    strerror(errno));
+			    strerror(-fd));
 }
 
 static void
@@ -208,7 +216,7 @@ log_write(void *cookie __rte_unused, const char *buf, size_t len)
 {
 	ssize_t rc __rte_unused;
 
-	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
+	if (eal.running && rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
 		note_error(buf, len);
 	if (eal.log >= 0)
 		rc = write(eal.log, buf, len);
@@ -280,7 +288,8 @@ pin(void *function)
 static void
 block_signals(sigset_t *old)
 {
-	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+	static const int synchronous[] = {SIGSEGV, SIGBUS,  SIGILL, SIGFPE,
+					  SIGABRT, SIGTRAP, SIGSYS};
 	sigset_t set;
 	size_t i;
 
@@ -298,8 +307,9 @@ init_failed(const char *dir)
 	if (rte_errno == EALREADY)
 		return nfmeta__fail(EALREADY, "EAL is initialised in this process already");
 	if (eal.cause >= 0)
-		return nfmeta__fail(causes[eal.cause].code, "cannot attach to the primary under %s: %s; %s",
-				    dir, eal.cause_line, end);
+		return nfmeta__fail(causes[eal.cause].code,
+				    "cannot attach to the primary under %s: %s; %s", dir,
+				    eal.cause_line, end);
 	return nfmeta__fail(NFMETA_EEAL, "rte_eal_init failed for %s: %s%s%s; %s", dir, eal.line[0],
 			    eal.line[0][0] != '\0' ? "; " : "",
 			    eal.line[1][0] != '\0' ? eal.line[1] : "it gives no reason", end);
@@ -333,7 +343,9 @@ init(const char *prefix, const char *dir)
 	pin((void *)(uintptr_t)nfmeta_eal_attach);
 	block_signals(&signals);
 	rte_errno = 0;
+	eal.running = 1;
 	rc = rte_eal_init((int)RTE_DIM(argv) - 1, argv);
+	eal.running = 0;
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	if (rc >= 0)
@@ -364,18 +376,20 @@ nfmeta_eal_attach(const struct nfmeta_eal_opts *opts)
 	if (opts == NULL)
 		opts = &defaults;
 	if (nfmeta__opts(&o, sizeof(o), opts, opts->sz) != 0)
-		return nfmeta__fail(EINVAL,
-				    "nfmeta_eal_opts.sz is %u, %zu is known here, and the rest must be "
-				    "0: set it with NFMETA_EAL_OPTS()",
-				    opts->sz, sizeof(o));
+		return nfmeta__fail(
+			EINVAL,
+			"nfmeta_eal_opts.sz is %u, %zu is known here, and the rest must be "
+			"0: set it with NFMETA_EAL_OPTS()",
+			opts->sz, sizeof(o));
 	if (o.file_prefix == NULL)
 		o.file_prefix = "rte";
 	rc = check_prefix(o.file_prefix);
 	if (rc != 0)
 		return rc;
 	if (eal.failed)
-		return nfmeta__fail(EALREADY, "rte_eal_init failed in this process before: EAL cannot "
-					      "be tried again, start a new one");
+		return nfmeta__fail(EALREADY,
+				    "rte_eal_init failed in this process before: EAL cannot "
+				    "be tried again, start a new one");
 	if (rte_lcore_count() != 0)
 		return nfmeta__fail(EALREADY, "EAL is initialised in this process already");
 

@@ -46,10 +46,10 @@
 #define DEFAULT_RING_SIZE 1024
 #define DEFAULT_WAIT_US 1000
 #define BLANKS_MAX 1024
-#define STOCK_BULK 32	  /* blanks put on the ring at a time */
-#define RETURN_CHUNK 64	  /* packets tagged at a time */
+#define STOCK_BULK 32	/* blanks put on the ring at a time */
+#define RETURN_CHUNK 64 /* packets tagged at a time */
 #define ATTACH_POLL_US 2000
-#define SPIN_POLLS 256	  /* of a waiting sender, before it lets others run */
+#define SPIN_POLLS 256 /* of a waiting sender, before it lets others run */
 
 /* Bytes of a lease file; who holds the lock on one is there. */
 #define LEASE_NF 0
@@ -62,8 +62,8 @@ struct upfront {
 	struct rte_ring *blank;
 	struct nfmeta_shared_queue *shared;
 	uint64_t sent;
-	uint64_t back; /* of the sent: out of the up ring; collected or in the stash */
-	uint32_t limit; /* packets admitted; 0 when closed */
+	uint64_t back;	     /* of the sent: out of the up ring; collected or in the stash */
+	uint32_t limit;	     /* packets admitted; 0 when closed */
 	uint32_t restock_at; /* missing blanks that are worth an allocation */
 	uint64_t collected;
 	uint64_t stocked;
@@ -142,10 +142,11 @@ check_name(const char *name)
 					    name, NFMETA_LINK_NAME_MAX);
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 		      c == '_' || c == '-' || c == '.'))
-			return nfmeta__fail(EINVAL,
-					    "no link can be called '%.40s': character %zu is 0x%02x; "
-					    "letters, digits, '_', '-' and '.' are allowed",
-					    name, i + 1, (unsigned char)c);
+			return nfmeta__fail(
+				EINVAL,
+				"no link can be called '%.40s': character %zu is 0x%02x; "
+				"letters, digits, '_', '-' and '.' are allowed",
+				name, i + 1, (unsigned char)c);
 	}
 	return 0;
 }
@@ -259,7 +260,9 @@ lease_open(const char *name, uint32_t queue, bool *mine)
 
 /* ---- The handshake -------------------------------------------------------- */
 
+/* clang-format off */
 #define MBUF_POINT(f) {#f, offsetof(struct rte_mbuf, f)}
+/* clang-format on */
 static const struct {
 	const char *name;
 	uint16_t value;
@@ -309,11 +312,12 @@ other_mbuf(const struct nfmeta_shared_link *s)
 		used_o += (size_t)snprintf(ours + used_o, sizeof(ours) - used_o, "%s%u",
 					   i ? "/" : "", mbuf_points[i].value);
 	}
-	return nfmeta__fail(NFMETA_EMBUF,
-			    "other rte_mbuf layout: the primary has %s %u, this side %u (whole layout "
-			    "%s there, %s here); build both sides against the same DPDK",
-			    mbuf_points[first].name, s->mbuf_layout[first], mbuf_points[first].value,
-			    theirs, ours);
+	return nfmeta__fail(
+		NFMETA_EMBUF,
+		"other rte_mbuf layout: the primary has %s %u, this side %u (whole layout "
+		"%s there, %s here); build both sides against the same DPDK",
+		mbuf_points[first].name, s->mbuf_layout[first], mbuf_points[first].value, theirs,
+		ours);
 }
 
 static bool
@@ -336,7 +340,7 @@ check_field(const struct nfmeta_field *f)
 		return "the size of records is none of 8, 16, 32, 64";
 	if ((uint32_t)f->offset + f->size > room)
 		return "the record does not lie inside its room";
-	if (f->seal_offset + (headroom ? 8u : 2u) > room)
+	if (f->seal_offset + (headroom ? 4u : 2u) > room)
 		return "the seal does not lie inside its room";
 	if (f->offset % 8 != 0)
 		return "the record is not aligned";
@@ -374,17 +378,19 @@ nfmeta__handshake_check(const void *bytes, size_t len, const char *name, uint32_
 		return no_handshake("its size does not fit the memory it is in");
 	if ((s->features_required & ~FEATURES_KNOWN) != 0)
 		return nfmeta__fail(NFMETA_EFEATURE,
-				    "the link requires features 0x%" PRIx64 ", this side knows 0x%" PRIx64
+				    "the link requires features 0x%" PRIx64
+				    ", this side knows 0x%" PRIx64
 				    ": install a newer libnfmeta here",
 				    s->features_required, FEATURES_KNOWN);
 	if (!is_name(s->name) || !is_name(s->library_version) || !is_name(s->dpdk_version) ||
 	    !is_name(s->pool_name) || !is_name(s->pool_ops))
 		return no_handshake("a name has no end");
 	if (strcmp(s->dpdk_version, rte_version()) != 0)
-		return nfmeta__fail(NFMETA_EDPDKVERSION,
-				    "the primary runs %s, this side %s: install the same DPDK on both "
-				    "sides",
-				    s->dpdk_version, rte_version());
+		return nfmeta__fail(
+			NFMETA_EDPDKVERSION,
+			"the primary runs %s, this side %s: install the same DPDK on both "
+			"sides",
+			s->dpdk_version, rte_version());
 	for (i = 0; i < NFMETA_MBUF_POINTS; i++)
 		if (s->mbuf_layout[i] != mbuf_points[i].value)
 			return other_mbuf(s);
@@ -409,7 +415,8 @@ nfmeta__handshake_check(const void *bytes, size_t len, const char *name, uint32_
 		return no_handshake(wrong);
 	for (i = 0; i < s->queue_count; i++) {
 		const struct nfmeta_shared_queue *q =
-			(const void *)((const uint8_t *)bytes + s->queue_offset + i * s->queue_size);
+			(const void *)((const uint8_t *)bytes + s->queue_offset +
+				       i * s->queue_size);
 
 		if (!is_name(q->down) || !is_name(q->up) || !is_name(q->blank))
 			return no_handshake("a ring name has no end");
@@ -445,10 +452,11 @@ make_ring(struct rte_ring **ring, char out[NFMETA_NAME_SIZE], const char *name, 
 	if (rte_errno == EEXIST)
 		return nfmeta__fail(EEXIST, "a ring '%s' exists already: choose another link name",
 				    out);
-	return nfmeta__fail(ENOMEM,
-			    "no memory for ring '%s' (%zu bytes; the whole link takes %zu): give the "
-			    "primary more hugepage memory",
-			    out, ring_bytes(capacity), wanted);
+	return nfmeta__fail(
+		ENOMEM,
+		"no memory for ring '%s' (%zu bytes; the whole link takes %zu): give the "
+		"primary more hugepage memory",
+		out, ring_bytes(capacity), wanted);
 }
 
 /* Put blanks on the ring, a bulk at a time; as many as the pool has, if it has too few. */
@@ -577,10 +585,11 @@ read_opts(struct nfmeta_link_opts *o, const struct nfmeta_link_opts *given)
 	if (given == NULL)
 		given = &defaults;
 	if (nfmeta__opts(o, sizeof(*o), given, given->sz) != 0)
-		return nfmeta__fail(EINVAL,
-				    "nfmeta_link_opts.sz is %u, %zu is known here, and the rest must be "
-				    "0: set it with NFMETA_LINK_OPTS()",
-				    given->sz, sizeof(*o));
+		return nfmeta__fail(
+			EINVAL,
+			"nfmeta_link_opts.sz is %u, %zu is known here, and the rest must be "
+			"0: set it with NFMETA_LINK_OPTS()",
+			given->sz, sizeof(*o));
 	if (o->ring_size == 0)
 		o->ring_size = DEFAULT_RING_SIZE;
 	if (o->queues == 0)
@@ -591,7 +600,8 @@ read_opts(struct nfmeta_link_opts *o, const struct nfmeta_link_opts *given)
 		o->wait_us = DEFAULT_WAIT_US;
 
 	if (o->ring_size < 64 || o->ring_size > 65536 || (o->ring_size & (o->ring_size - 1)) != 0)
-		return nfmeta__fail(EINVAL, "ring_size is %u: a power of 2 from 64 to 65536 is allowed",
+		return nfmeta__fail(EINVAL,
+				    "ring_size is %u: a power of 2 from 64 to 65536 is allowed",
 				    o->ring_size);
 	if (o->queues > NFMETA_QUEUES_MAX)
 		return nfmeta__fail(EINVAL, "queues is %u: 1 to %d are allowed", o->queues,
@@ -633,20 +643,23 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	if (rc != 0)
 		return rc;
 	if (!eal_is_up())
-		return nfmeta__fail(NFMETA_EROLE,
-				    "DPDK is not initialised: call rte_eal_init() before you create "
-				    "link '%s'",
-				    name);
+		return nfmeta__fail(
+			NFMETA_EROLE,
+			"DPDK is not initialised: call rte_eal_init() before you create "
+			"link '%s'",
+			name);
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
-		return nfmeta__fail(NFMETA_EROLE,
-				    "link '%s' can be created by the DPDK primary only, this process is "
-				    "a secondary: use nfmeta_link_attach()",
-				    name);
+		return nfmeta__fail(
+			NFMETA_EROLE,
+			"link '%s' can be created by the DPDK primary only, this process is "
+			"a secondary: use nfmeta_link_attach()",
+			name);
 	if (o.field != NULL) {
 		field = *o.field;
 		wrong = check_field(&field);
 		if (wrong != NULL)
-			return nfmeta__fail(EINVAL, "not a field of nfmeta_field_register(): %s", wrong);
+			return nfmeta__fail(EINVAL, "not a field of nfmeta_field_register(): %s",
+					    wrong);
 	} else {
 		rc = nfmeta_field_register(NULL, &field);
 		if (rc != 0)
@@ -685,7 +698,9 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 		return rc;
 	}
 	s = link->shared = link->zone->addr;
-	memset(s, 0, len); /* state: BUILDING */
+	/* An attacher may look at the magic number already; state 0: BUILDING. */
+	__atomic_store_n(&s->magic, 0, __ATOMIC_RELAXED);
+	memset((uint8_t *)s + sizeof(s->magic), 0, len - sizeof(s->magic));
 	nfmeta__handshake_local(s);
 	s->size = (uint32_t)len;
 	do {
@@ -722,6 +737,32 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 }
 
 /* ---- The primary's side -------------------------------------------------------- */
+
+/*
+ * The next packets on a ring, which the caller will ask for in its next burst:
+ * start fetching them now.  left is what the last dequeue said is there, so
+ * that the producer's index is not read once more.
+ */
+static __rte_always_inline void
+ahead(const struct rte_ring *ring, uint32_t left, uint32_t n, uint32_t second, bool to_write)
+{
+	void *const *slots = (void *const *)&ring[1];
+	uint32_t at = ring->cons.head, i;
+
+	for (i = 0; i < n && i < left; i++, at++) {
+		const uint8_t *m = (const uint8_t *)((uintptr_t)slots[at & ring->mask] &
+						     ~(uintptr_t)NFMETA_HOW_MASK);
+
+		if (to_write) {
+			nfmeta__prefetch_write(m);
+			nfmeta__prefetch_write(m + second);
+		} else {
+			rte_prefetch0(m);
+			if (second != 0)
+				rte_prefetch0(m + second);
+		}
+	}
+}
 
 /* As many as there is room for.  The counter goes first: nobody sees more received than sent. */
 static __rte_always_inline uint16_t
@@ -820,6 +861,7 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 	};
 	struct upfront *q = &link->q[queue];
 	uint32_t stashed = 0, injected = 0, old = 0, i, k;
+	unsigned int left = 0;
 
 	if (unlikely(queue >= link->served))
 		return 0;
@@ -828,7 +870,10 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 		memcpy(pkts, &q->stash[q->stash_head], stashed * sizeof(*pkts));
 		q->stash_head += stashed;
 	}
-	k = stashed + rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, NULL);
+	k = stashed +
+	    rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, &left);
+	/* Both lines of the mbuf: receiving, classifying and freeing write to them. */
+	ahead(q->up, left, n, RTE_CACHE_LINE_SIZE, true);
 	for (i = 0; i < k; i++) {
 		uintptr_t e = (uintptr_t)pkts[i];
 
@@ -947,10 +992,11 @@ nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *lost)
 			break;
 	}
 	if (i < link->served) {
-		rc = nfmeta__fail(EBUSY,
-				  "an NF is attached to queue %u of link '%s': nfmeta_link_close(), and "
-				  "wait until it has left",
-				  i, link->shared->name);
+		rc = nfmeta__fail(
+			EBUSY,
+			"an NF is attached to queue %u of link '%s': nfmeta_link_close(), and "
+			"wait until it has left",
+			i, link->shared->name);
 		while (i-- > 0)
 			if (link->q[i].lease >= 0)
 				lease_lock(link->q[i].lease, LEASE_NF, F_UNLCK);
@@ -987,7 +1033,8 @@ check_pool(const struct nfmeta_shared_link *s)
 	pool = rte_mempool_lookup(s->pool_name);
 	if (pool == NULL)
 		return nfmeta__fail(NFMETA_EPOOLOPS,
-				    "the primary's pool '%s' is not to be found here", s->pool_name);
+				    "the primary's pool '%s' is not to be found here",
+				    s->pool_name);
 	ops = (uint32_t)pool->ops_index < rte_mempool_ops_table.num_ops
 		      ? rte_mempool_get_ops(pool->ops_index)->name
 		      : "nothing";
@@ -1004,10 +1051,11 @@ find_ring(struct rte_ring **ring, const char *name, uint32_t capacity)
 {
 	*ring = rte_ring_lookup(name);
 	if (*ring == NULL)
-		return nfmeta__fail(NFMETA_EFORMAT,
-				    "the link names a ring '%s', but there is none: it was freed, or "
-				    "memory was overwritten",
-				    name);
+		return nfmeta__fail(
+			NFMETA_EFORMAT,
+			"the link names a ring '%s', but there is none: it was freed, or "
+			"memory was overwritten",
+			name);
 	if (rte_ring_get_capacity(*ring) < capacity)
 		return nfmeta__fail(NFMETA_EFORMAT,
 				    "ring '%s' has room for %u, the link needs %u: another program "
@@ -1068,10 +1116,11 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 	int rc;
 
 	if (!primary_lives(NULL))
-		return nfmeta__fail(NFMETA_EPRIMARYDEAD,
-				    "the primary under %s is dead, only its files are there: end this "
-				    "process, start the primary, then start again",
-				    rte_eal_get_runtime_dir());
+		return nfmeta__fail(
+			NFMETA_EPRIMARYDEAD,
+			"the primary under %s is dead, only its files are there: end this "
+			"process, start the primary, then start again",
+			rte_eal_get_runtime_dir());
 	/* The lease first: who holds it can trust that the link stays. */
 	if (leases)
 		link->lease = lease_open(name, queue, &mine);
@@ -1092,13 +1141,14 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 					  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
 	     !leases))
 		return nfmeta__fail(NFMETA_EQUEUETAKEN,
-				    "another NF serves queue %u of link '%s' (queues 0 to %u)", queue,
-				    name, link->queues - 1u);
+				    "another NF serves queue %u of link '%s' (queues 0 to %u)",
+				    queue, name, link->queues - 1u);
 	if (state != NFMETA_QUEUE_FREE)
-		return nfmeta__fail(NFMETA_EDEADNF,
-				    "an NF died on queue %u of link '%s': the primary has to destroy "
-				    "the link and make it anew",
-				    queue, name);
+		return nfmeta__fail(
+			NFMETA_EDEADNF,
+			"an NF died on queue %u of link '%s': the primary has to destroy "
+			"the link and make it anew",
+			queue, name);
 	__atomic_fetch_add(&q->epoch, 1, __ATOMIC_ACQ_REL);
 	link->nf.received = get(&q->received);
 	link->nf.returned = get(&q->returned);
@@ -1162,10 +1212,11 @@ nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct
 	}
 	free(link);
 	if (rc == -EAGAIN)
-		rc = nfmeta__fail(NFMETA_ENOLINK,
-				  "no link '%s' under %s within %u ms: is it created, and is the name "
-				  "right?",
-				  name, rte_eal_get_runtime_dir(), timeout_ms);
+		rc = nfmeta__fail(
+			NFMETA_ENOLINK,
+			"no link '%s' under %s within %u ms: is it created, and is the name "
+			"right?",
+			name, rte_eal_get_runtime_dir(), timeout_ms);
 	return rc;
 }
 
@@ -1189,13 +1240,10 @@ read_records(const struct nfmeta_field *from, uint8_t placement, uint8_t size,
 	}
 	/* The headroom is found through the mbuf: one stage later. */
 	if (headroom)
-		for (i = 0; i < n && i < 4; i++)
+		for (i = 0; i < n; i++)
 			nfmeta_record_prefetch(&f, pkts[i]);
-	for (i = 0; i < n; i++) {
-		if (headroom && i + 4 < n)
-			nfmeta_record_prefetch(&f, pkts[i + 4]);
+	for (i = 0; i < n; i++)
 		nfmeta_record_get(&f, pkts[i], &recs[i]);
-	}
 }
 
 __rte_hot uint16_t
@@ -1204,6 +1252,7 @@ nfmeta_recv_burst(struct nfmeta_link *link, struct rte_mbuf **pkts, struct nfmet
 {
 	struct nf *nf = &link->nf;
 	const struct nfmeta_field *f = &link->field;
+	unsigned int left = 0;
 	uint32_t i, k;
 
 	if (unlikely(nf->down == NULL))
@@ -1211,9 +1260,11 @@ nfmeta_recv_burst(struct nfmeta_link *link, struct rte_mbuf **pkts, struct nfmet
 	__atomic_store_n(&nf->shared->heartbeat,
 			 __atomic_load_n(&nf->shared->heartbeat, __ATOMIC_RELAXED) + 1,
 			 __ATOMIC_RELAXED);
-	k = rte_ring_sc_dequeue_burst(nf->down, (void **)pkts, n, NULL);
+	k = rte_ring_sc_dequeue_burst(nf->down, (void **)pkts, n, &left);
 	if (k == 0)
 		return 0;
+	ahead(nf->down, left, n,
+	      recs != NULL && f->placement != NFMETA_PLACE_HEADROOM ? f->offset : 0, false);
 	nf->received += k;
 	put(&nf->shared->received, nf->received);
 	if (recs == NULL)
@@ -1325,16 +1376,18 @@ nfmeta_link_check(struct nfmeta_link *link)
 	__atomic_fetch_add(&link->nf.shared->heartbeat, 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&link->gone, __ATOMIC_RELAXED) || !primary_lives(link)) {
 		__atomic_store_n(&link->gone, 1, __ATOMIC_RELAXED);
-		return nfmeta__fail(NFMETA_EPRIMARYGONE,
-				    "the primary of link '%s' died: end this process and start it anew "
-				    "when the primary is back",
-				    s->name);
+		return nfmeta__fail(
+			NFMETA_EPRIMARYGONE,
+			"the primary of link '%s' died: end this process and start it anew "
+			"when the primary is back",
+			s->name);
 	}
 	if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) != NFMETA_LINK_READY ||
 	    s->instance != link->instance)
-		return nfmeta__fail(NFMETA_ECLOSING,
-				    "the primary is closing link '%s': return what you hold and detach",
-				    s->name);
+		return nfmeta__fail(
+			NFMETA_ECLOSING,
+			"the primary is closing link '%s': return what you hold and detach",
+			s->name);
 	return 0;
 }
 

@@ -34,10 +34,20 @@ static struct nfmeta_link *link_n; /* the NF's */
 static void
 setup(void)
 {
-	char *argv[] = {"test_link", "--no-huge",     "--no-shconf",    "--no-pci",
-			"-m",	     "64",	      "-l",		"0",
-			"--log-level", "critical",    "--no-telemetry", "--file-prefix",
-			prefix,	     NULL};
+	char *argv[] = {"test_link",
+			"--no-huge",
+			"--no-shconf",
+			"--no-pci",
+			"-m",
+			"64",
+			"-l",
+			"0",
+			"--log-level",
+			"critical",
+			"--no-telemetry",
+			"--file-prefix",
+			prefix,
+			NULL};
 
 	cpu_set_t cpus;
 
@@ -451,8 +461,7 @@ END_TEST
 
 /* ---- Handshakes that must be refused ---------------------------------------------- */
 
-#define SHARED(what)                                                                               \
-	static void what(struct nfmeta_shared_link *s, struct nfmeta_shared_queue *q)
+#define SHARED(what) static void what(struct nfmeta_shared_link *s, struct nfmeta_shared_queue *q)
 #define TAMPER(name, change)                                                                       \
 	SHARED(name)                                                                               \
 	{                                                                                          \
@@ -717,8 +726,8 @@ END_TEST
 
 START_TEST(wait_is_bounded)
 {
-	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64, .when_full = NFMETA_FULL_WAIT,
-						     .wait_us = 20000);
+	struct nfmeta_link_opts o =
+		NFMETA_LINK_OPTS(.ring_size = 64, .when_full = NFMETA_FULL_WAIT, .wait_us = 20000);
 	struct rte_mbuf *m[100];
 	uint64_t start, took;
 
@@ -748,9 +757,8 @@ END_TEST
 /* Waiting sets aside what comes back; it neither gets lost nor out of order. */
 START_TEST(wait_sets_aside)
 {
-	struct nfmeta_link_opts o =
-		NFMETA_LINK_OPTS(.ring_size = 64, .when_full = NFMETA_FULL_WAIT, .wait_us = 1000,
-				 .blanks = 8, .pool = pool);
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64, .when_full = NFMETA_FULL_WAIT,
+						     .wait_us = 1000, .blanks = 8, .pool = pool);
 	struct rte_mbuf *m[128], *got[128], *blank;
 	struct nfmeta_link_stats s;
 	uint8_t how[128];
@@ -1115,7 +1123,8 @@ START_TEST(records)
 			ck_assert_uint_eq(recs[i].size, i % 3 != 2 ? field.size : 0);
 			if (i % 3 != 2)
 				ck_assert_uint_eq(recs[i].flow_id, n * 1000 + i);
-			ck_assert_int_eq(nfmeta_record_peek(nfmeta_link_field(link_n), m[i]) != NULL,
+			ck_assert_int_eq(nfmeta_record_peek(nfmeta_link_field(link_n), m[i]) !=
+						 NULL,
 					 i % 3 != 2);
 		}
 		if (n < 64)
@@ -1159,8 +1168,8 @@ END_TEST
 /* A 9014-byte frame, in one segment and in five, to the byte. */
 START_TEST(jumbo)
 {
-	struct rte_mempool *jumbo = rte_pktmbuf_pool_create("jumbo", 3, 0, 0, 16384 + 128,
-							    SOCKET_ID_ANY);
+	struct rte_mempool *jumbo =
+		rte_pktmbuf_pool_create("jumbo", 3, 0, 0, 16384 + 128, SOCKET_ID_ANY);
 	static uint8_t bytes[9014], back[9014];
 	struct nfmeta_record recs[2], r;
 	struct rte_mbuf *m[2], *got[2], *s;

@@ -91,6 +91,7 @@ struct nfmeta_link_stats {
  *   -EEXIST            a link, memzone or ring of this name exists
  *   -ENOMEM            too little hugepage memory; the sentence says how much was wanted
  *   -NFMETA_EROLE      called in a secondary, or before rte_eal_init
+ *   -EACCES, ...       a lease file cannot be made in DPDK's runtime directory
  *   and what nfmeta_field_register() returns, if opts->field is NULL
  *
  * After any error nothing is left behind.  Since 0.1.
