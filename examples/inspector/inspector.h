@@ -110,7 +110,8 @@ struct inspector_result {
 	struct audit audit; /* the counters */
 	uint64_t cycles;    /* from a receive that gave packets to their return */
 	uint64_t bursts;
-	double ns_per_packet;
+	double ns_per_packet;	     /* all of it: the machine's other work, too */
+	uint32_t ns_burst_median; /* of a packet in the median burst: without that */
 	const char *ended;
 	int status;	    /* EXIT_* */
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The libnfmeta authors
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
 
 #include "inspector.h"
 
+#define COST_MAX 4096 /* ns; what costs more is counted there */
 #define SLICE_MS 200 /* a signal is heard that often while waiting for the link */
 
 static int
@@ -23,12 +25,37 @@ attach(const struct inspector_opts *o, struct nfmeta_link **link)
 	return rc == 0 ? 0 : complain("%s", nfmeta_error());
 }
 
+/* Bursts by what a packet cost in them, in ns. */
+struct costs {
+	uint64_t bursts[COST_MAX + 1];
+	double ns_per_cycle;
+};
+
+static inline void
+add_cost(struct costs *c, uint64_t cycles, uint16_t n)
+{
+	uint64_t ns = (uint64_t)((double)cycles * c->ns_per_cycle / n);
+
+	c->bursts[RTE_MIN(ns, (uint64_t)COST_MAX)]++;
+}
+
+static uint32_t
+median_cost(const struct costs *c, uint64_t bursts)
+{
+	uint64_t sum = 0;
+	uint32_t ns = 0;
+
+	while (ns < COST_MAX && (sum += c->bursts[ns]) * 2 < bursts)
+		ns++;
+	return ns;
+}
+
 /* Returns why it ended. */
 static const char *
 loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
-     struct inspector_result *r)
+     struct inspector_result *r, struct costs *costs)
 {
-	uint64_t tsc, next_check = 0, quarter = rte_get_tsc_hz() / 4;
+	uint64_t tsc, took, next_check = 0, quarter = rte_get_tsc_hz() / 4;
 	struct rte_mbuf *pkts[BURST];
 	struct idle idle = {0};
 	uint8_t how[BURST];
@@ -42,7 +69,9 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 		if (n > 0) {
 			worker_burst(w, pkts, how, n);
 			nfmeta_return_burst(link, pkts, how, n);
-			r->cycles += rte_rdtsc() - tsc;
+			took = rte_rdtsc() - tsc;
+			add_cost(costs, took, n);
+			r->cycles += took;
 			r->bursts++;
 			idle_over(&idle);
 		} else if (closing) {
@@ -70,6 +99,7 @@ void
 inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 {
 	struct nfmeta_link *link;
+	struct costs *costs;
 	struct worker *w;
 	int rc;
 
@@ -78,17 +108,23 @@ inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 	if (attach(o, &link) != 0)
 		return;
 	w = worker_create(o, nfmeta_link_field(link));
-	if (w == NULL) {
+	costs = calloc(1, sizeof(*costs));
+	if (w == NULL || costs == NULL) {
 		nfmeta_link_detach(link);
+		worker_destroy(w);
+		free(costs);
 		return;
 	}
+	costs->ns_per_cycle = 1e9 / (double)rte_get_tsc_hz();
 	r->status = EXIT_OK;
-	r->ended = loop(o, link, w, r);
+	r->ended = loop(o, link, w, r, costs);
 	r->counts = *worker_counts(w);
 	r->audit = *worker_audit(w);
 	if (r->counts.packets > 0)
-		r->ns_per_packet = (double)r->cycles * 1e9 / (double)rte_get_tsc_hz() /
-				   (double)r->counts.packets;
+		r->ns_per_packet =
+			(double)r->cycles * costs->ns_per_cycle / (double)r->counts.packets;
+	r->ns_burst_median = median_cost(costs, r->bursts);
+	free(costs);
 	rc = nfmeta_link_check(link);
 	nfmeta_link_detach(link);
 	/*
@@ -138,6 +174,7 @@ inspector_json(struct json *j, const struct inspector_opts *o, const struct insp
 	json_number(j, "bytes", c->bytes);
 	json_number(j, "bursts", r->bursts);
 	json_real(j, "ns_per_packet", r->ns_per_packet);
+	json_number(j, "ns_per_packet_median_burst", r->ns_burst_median);
 	json_number(j, "flows", c->flows);
 	json_number(j, "packets_without_record", c->no_record);
 	json_number(j, "packets_without_flow", c->no_flow);

@@ -4,7 +4,7 @@
  * A record on a packet, in one process: stamp it, move the packet, read it.
  *
  *     cc main.c $(pkg-config --cflags --libs nfmeta libdpdk) -o record-alone
- *     ./record-alone --no-huge --in-memory --no-pci -m 64
+ *     ./record-alone --no-huge --no-shconf --no-pci -m 64
  */
 #include <stdio.h>
 #include <string.h>

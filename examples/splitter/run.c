@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The libnfmeta authors
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include <rte_cycles.h>
@@ -14,30 +10,6 @@
 #include "splitter.h"
 
 #define DRAIN_SECONDS 5 /* patience with an NF that gives nothing back */
-#define LEAVE_SECONDS 3 /* ... and with one that does not detach */
-
-struct splitter {
-	const struct splitter_opts *o;
-	struct capture_info info;
-	struct json json;
-	struct rte_mempool *pool;
-	struct input in;
-	struct output out;
-	struct nfmeta_field field;
-	struct flow_table *flows;
-	struct nfmeta_link *link;
-	struct splitter_counts c;
-	struct progress progress;
-	uint64_t hz, start, end;
-	uint64_t next_timer, next_peer; /* TSC */
-	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
-	const char *ended; /* why; NULL: running */
-	int status;
-	bool nf_gone; /* everything is bypassed from now on */
-	/* packets of one burst, sorted by queue */
-	struct rte_mbuf *sorted[NFMETA_QUEUES_MAX][BURST];
-	uint16_t nsorted[NFMETA_QUEUES_MAX];
-};
 
 static uint64_t
 in_flight(const struct splitter *s)
@@ -48,6 +20,18 @@ in_flight(const struct splitter *s)
 	for (q = 0; q < s->o->queues; q++)
 		n += nfmeta_link_in_flight(s->link, q);
 	return n;
+}
+
+/* Packets wait in a queue that no NF serves. */
+static bool
+unserved(const struct splitter *s)
+{
+	uint16_t q;
+
+	for (q = 0; q < s->o->queues; q++)
+		if (s->absent[q] != 0 && nfmeta_link_in_flight(s->link, q) > 0)
+			return true;
+	return false;
 }
 
 static void
@@ -146,7 +130,8 @@ check_peers(struct splitter *s, uint64_t now)
 				note("the NF of queue %u left", q);
 			}
 			/* told not to wait for one, and nothing has to wait for it */
-			if (s->o->wait_nf == 0 && s->o->when_full != NFMETA_FULL_WAIT)
+			if (s->o->wait_nf == 0 && s->o->when_full != NFMETA_FULL_WAIT &&
+			    s->in.left > 0)
 				continue;
 			if (now - s->absent[q] < patience)
 				continue;
@@ -377,7 +362,9 @@ splitter_run(struct splitter *s)
 				idle_over(&idle);
 				continue;
 			}
-			if (s->in.left == 0 && in_flight(s) == 0)
+			if (s->in.left == 0 &&
+			    (in_flight(s) == 0 || s->nf_gone ||
+			     (unserved(s) && now - heard > DRAIN_SECONDS * s->hz)))
 				end_run(s, "the end of the input", EXIT_OK);
 			if (s->in.capture && in_flight(s) == 0 && now - heard > 2 * s->hz) {
 				complain("capture \"%s\" ended %ju packets early: did it change"
@@ -391,152 +378,4 @@ splitter_run(struct splitter *s)
 	}
 	drain(s);
 	return s->status;
-}
-
-static int
-open_pool(struct splitter *s)
-{
-	uint32_t n = input_mbufs(s->o, &s->info);
-
-	s->pool = rte_pktmbuf_pool_create("splitter_packets", n, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-					  SOCKET_ID_ANY);
-	if (s->pool != NULL)
-		return 0;
-	return complain("too little hugepage memory for %u packet buffers, about %ju MB%s", n,
-			(uintmax_t)(mbufs_memory(n) >> 20) + 1,
-			s->o->megabytes > 0 ? ": raise -m" : ": add hugepages, or take a smaller"
-							      " --ring-size");
-}
-
-static int
-open_link(struct splitter *s)
-{
-	struct nfmeta_field_opts fo = NFMETA_FIELD_OPTS(.placement = s->o->placement);
-	struct nfmeta_link_opts lo =
-		NFMETA_LINK_OPTS(.queues = s->o->queues, .ring_size = s->o->ring_size,
-				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field);
-
-	if (nfmeta_field_register(&fo, &s->field) != 0)
-		return complain("%s", nfmeta_error());
-	if (nfmeta_link_create(s->o->link, &lo, &s->link) != 0)
-		return complain("%s", nfmeta_error());
-	return 0;
-}
-
-/* EAL with as much memory as is needed, where that has to be said before. */
-static int
-open_eal(struct splitter *s)
-{
-	struct primary_opts p = {
-		.file_prefix = s->o->file_prefix,
-		.megabytes = s->o->megabytes,
-		.one_process = s->o->one_process,
-		.verbose = s->o->verbose,
-		.argc = s->o->eal_argc,
-		.argv = s->o->eal_argv,
-	};
-
-	if (p.one_process && p.megabytes == 0)
-		p.megabytes = 64 + ((mbufs_memory(input_mbufs(s->o, &s->info)) +
-				     2 * flows_memory(s->o->max_flows)) >>
-				    20);
-	return primary_start(&p);
-}
-
-/* Reading and writing the same file would leave nothing of it. */
-static int
-check_output(const struct splitter_opts *o)
-{
-	struct stat in, out;
-
-	if (!o->in_capture || !o->out_capture || stat(o->in, &in) != 0 ||
-	    stat(o->out, &out) != 0 || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
-		return 0;
-	return complain("--out \"%s\" would overwrite the capture that is read", o->out);
-}
-
-struct splitter *
-splitter_open(const struct splitter_opts *o)
-{
-	struct splitter *s = calloc(1, sizeof(*s));
-
-	if (s == NULL) {
-		complain("out of memory");
-		return NULL;
-	}
-	s->o = o;
-	s->in.fd = -1;
-	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) || check_output(o) != 0 ||
-	    json_open(&s->json, o->json) != 0) {
-		free(s);
-		return NULL;
-	}
-	if (open_eal(s) == 0) {
-		s->hz = rte_get_tsc_hz();
-		if (open_pool(s) == 0 && input_open(&s->in, o, &s->info, s->pool) == 0) {
-			s->flows = flows_create(o->max_flows, o->timeout, o->flows);
-			if (s->flows != NULL &&
-			    output_open(&s->out, o, &s->in, s->info.nano, s->pool) == 0 &&
-			    open_link(s) == 0)
-				return s;
-		}
-	}
-	splitter_close(s, EXIT_BAD);
-	return NULL;
-}
-
-/* An NF that lives has to detach first. */
-static int
-destroy_link(struct splitter *s)
-{
-	uint64_t until = rte_rdtsc() + LEAVE_SECONDS * s->hz;
-	int rc;
-
-	if (s->link == NULL)
-		return 0;
-	while ((rc = nfmeta_link_destroy(s->link, &s->c.pool_lost)) == -EBUSY &&
-	       rte_rdtsc() < until)
-		rte_delay_us_sleep(1000);
-	s->link = NULL;
-	if (rc == 0)
-		return 0;
-	return complain("an NF does not leave the link \"%s\"; it will find this process gone",
-			s->o->link);
-}
-
-int
-splitter_close(struct splitter *s, int status)
-{
-	bool ran = s->progress.start != 0, hung;
-	struct flow_counts flows = {0};
-
-	hung = destroy_link(s) != 0;
-	if (hung)
-		status = EXIT_PEER;
-	if (s->flows != NULL)
-		flows = *flows_counts(s->flows);
-	if ((flows_destroy(s->flows) != 0 || output_close(&s->out) != 0) && status == EXIT_OK)
-		status = EXIT_BAD;
-	input_close(&s->in);
-	if (!hung)
-		rte_mempool_free(s->pool);
-	if (ran) {
-		struct report r = {
-			.o = s->o,
-			.c = &s->c,
-			.flows = &flows,
-			.field = &s->field,
-			.seconds = (double)(s->end - s->start) / (double)s->hz,
-			.ended = s->ended,
-		};
-		if (!s->o->quiet)
-			report_summary(&r);
-		if (report_json(&s->json, &r) != 0 && status == EXIT_OK)
-			status = EXIT_BAD;
-	} else {
-		json_discard(&s->json);
-	}
-	primary_end();
-	free(s);
-	return status;
 }

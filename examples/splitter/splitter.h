@@ -11,7 +11,8 @@
  *
  *   options.c  command line            input.c   where packets come from
  *   capture.c  captures, both ways     output.c  where packets go
- *   flows.c    the flow table          run.c     the loop; report.c its figures
+ *   flows.c    the flow table          report.c  figures
+ *   life.c     start and end           run.c     the loop between
  */
 
 #include <stdbool.h>
@@ -182,7 +183,7 @@ int output_close(struct output *out);
 /* Out of any port; returns how many were sent, the others are freed. */
 uint16_t port_send(uint16_t port, struct rte_mbuf **pkts, uint16_t n);
 
-/* ---- run.c --------------------------------------------------------------------- */
+/* ---- report.c ------------------------------------------------------------------ */
 
 struct splitter_counts {
 	/* in = out + backward + dropped (drop_*) + lost */
@@ -198,17 +199,6 @@ struct splitter_counts {
 	uint64_t lost;		/* handed to the NF, never came back */
 	uint64_t pool_lost;	/* mbufs that a dead NF had in its hands */
 };
-
-struct splitter;
-
-/* Everything up to the published link.  NULL: failed, the line said, nothing left. */
-struct splitter *splitter_open(const struct splitter_opts *o);
-/* Runs to the end of the input or until told to stop; returns an exit status. */
-int splitter_run(struct splitter *s);
-/* Takes all down, reports; returns an exit status, not better than the given one. */
-int splitter_close(struct splitter *s, int status);
-
-/* ---- report.c ------------------------------------------------------------------ */
 
 struct report {
 	const struct splitter_opts *o;
@@ -228,5 +218,37 @@ struct progress {
 void progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t in_flight);
 void report_summary(const struct report *r);
 int report_json(struct json *j, const struct report *r);
+
+/* ---- life.c, run.c ---------------------------------------------------------------- */
+
+struct splitter {
+	const struct splitter_opts *o;
+	struct capture_info info;
+	struct json json;
+	struct rte_mempool *pool;
+	struct input in;
+	struct output out;
+	struct nfmeta_field field;
+	struct flow_table *flows;
+	struct nfmeta_link *link;
+	struct splitter_counts c;
+	struct progress progress;
+	uint64_t hz, start, end;
+	uint64_t next_timer, next_peer; /* TSC */
+	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
+	const char *ended; /* why; NULL: running */
+	int status;
+	bool nf_gone; /* everything is bypassed from now on */
+	/* packets of one burst, sorted by queue */
+	struct rte_mbuf *sorted[NFMETA_QUEUES_MAX][BURST];
+	uint16_t nsorted[NFMETA_QUEUES_MAX];
+};
+
+/* Everything up to the published link.  NULL: failed, the line said, nothing left. */
+struct splitter *splitter_open(const struct splitter_opts *o);
+/* Runs to the end of the input or until told to stop; returns an exit status. */
+int splitter_run(struct splitter *s);
+/* Takes all down, reports; returns an exit status, not better than the given one. */
+int splitter_close(struct splitter *s, int status);
 
 #endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <rte_cycles.h>
+
+#include "splitter.h"
+
+#define LEAVE_SECONDS 3 /* patience with an NF that does not detach */
+
+static int
+open_pool(struct splitter *s)
+{
+	uint32_t n = input_mbufs(s->o, &s->info);
+
+	s->pool = rte_pktmbuf_pool_create("splitter_packets", n, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
+					  SOCKET_ID_ANY);
+	if (s->pool != NULL)
+		return 0;
+	return complain("too little hugepage memory for %u packet buffers, about %ju MB%s", n,
+			(uintmax_t)(mbufs_memory(n) >> 20) + 1,
+			s->o->megabytes > 0 ? ": raise -m" : ": add hugepages, or take a smaller"
+							      " --ring-size");
+}
+
+static int
+open_link(struct splitter *s)
+{
+	struct nfmeta_field_opts fo = NFMETA_FIELD_OPTS(.placement = s->o->placement);
+	struct nfmeta_link_opts lo =
+		NFMETA_LINK_OPTS(.queues = s->o->queues, .ring_size = s->o->ring_size,
+				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field);
+
+	if (nfmeta_field_register(&fo, &s->field) != 0)
+		return complain("%s", nfmeta_error());
+	if (nfmeta_link_create(s->o->link, &lo, &s->link) != 0)
+		return complain("%s", nfmeta_error());
+	return 0;
+}
+
+/* EAL with as much memory as is needed, where that has to be said before. */
+static int
+open_eal(struct splitter *s)
+{
+	struct primary_opts p = {
+		.file_prefix = s->o->file_prefix,
+		.megabytes = s->o->megabytes,
+		.one_process = s->o->one_process,
+		.verbose = s->o->verbose,
+		.argc = s->o->eal_argc,
+		.argv = s->o->eal_argv,
+	};
+
+	if (p.one_process && p.megabytes == 0)
+		p.megabytes = 64 + ((mbufs_memory(input_mbufs(s->o, &s->info)) +
+				     2 * flows_memory(s->o->max_flows)) >>
+				    20);
+	return primary_start(&p);
+}
+
+/* Reading and writing the same file would leave nothing of it. */
+static int
+check_output(const struct splitter_opts *o)
+{
+	struct stat in, out;
+
+	if (!o->in_capture || !o->out_capture || stat(o->in, &in) != 0 ||
+	    stat(o->out, &out) != 0 || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+		return 0;
+	return complain("--out \"%s\" would overwrite the capture that is read", o->out);
+}
+
+struct splitter *
+splitter_open(const struct splitter_opts *o)
+{
+	struct splitter *s = calloc(1, sizeof(*s));
+
+	if (s == NULL) {
+		complain("out of memory");
+		return NULL;
+	}
+	s->o = o;
+	s->in.fd = -1;
+	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) || check_output(o) != 0 ||
+	    json_open(&s->json, o->json) != 0) {
+		free(s);
+		return NULL;
+	}
+	if (open_eal(s) == 0) {
+		s->hz = rte_get_tsc_hz();
+		if (open_pool(s) == 0 && input_open(&s->in, o, &s->info, s->pool) == 0) {
+			s->flows = flows_create(o->max_flows, o->timeout, o->flows);
+			if (s->flows != NULL &&
+			    output_open(&s->out, o, &s->in, s->info.nano, s->pool) == 0 &&
+			    open_link(s) == 0)
+				return s;
+		}
+	}
+	splitter_close(s, EXIT_BAD);
+	return NULL;
+}
+
+/* An NF that lives has to detach first. */
+static int
+destroy_link(struct splitter *s)
+{
+	uint64_t until = rte_rdtsc() + LEAVE_SECONDS * s->hz;
+	int rc;
+
+	if (s->link == NULL)
+		return 0;
+	while ((rc = nfmeta_link_destroy(s->link, &s->c.pool_lost)) == -EBUSY &&
+	       rte_rdtsc() < until)
+		rte_delay_us_sleep(1000);
+	s->link = NULL;
+	if (rc == 0)
+		return 0;
+	return complain("an NF does not leave the link \"%s\"; it will find this process gone",
+			s->o->link);
+}
+
+int
+splitter_close(struct splitter *s, int status)
+{
+	bool ran = s->progress.start != 0, hung;
+	struct flow_counts flows = {0};
+
+	hung = destroy_link(s) != 0;
+	if (hung)
+		status = EXIT_PEER;
+	if (s->flows != NULL)
+		flows = *flows_counts(s->flows);
+	if ((flows_destroy(s->flows) != 0 || output_close(&s->out) != 0) && status == EXIT_OK)
+		status = EXIT_BAD;
+	input_close(&s->in);
+	if (!hung)
+		rte_mempool_free(s->pool);
+	if (ran) {
+		struct report r = {
+			.o = s->o,
+			.c = &s->c,
+			.flows = &flows,
+			.field = &s->field,
+			.seconds = (double)(s->end - s->start) / (double)s->hz,
+			.ended = s->ended,
+		};
+		if (!s->o->quiet)
+			report_summary(&r);
+		if (report_json(&s->json, &r) != 0 && status == EXIT_OK)
+			status = EXIT_BAD;
+	} else {
+		json_discard(&s->json);
+	}
+	primary_end();
+	free(s);
+	return status;
+}

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The libnfmeta authors
+"""Makes the captures of the chain tests.
+
+usage: gen.py NAME FILE
+
+  mixed    TCP, UDP, ICMP; IPv4, IPv6; tags; fragments; errors; ARP
+  reuse    TCP port pairs that are used again
+  icmp     ICMP errors that quote TCP and UDP packets
+  incomplete  datagrams of which a fragment is missing
+  jumbo    frames of 9014 bytes and more, among small ones
+  nano     time stamps finer than a microsecond
+  pcapng   the packets of "mixed" as pcapng
+  raw      link type RAW, not Ethernet
+  none     no packets
+"""
+import random
+import socket
+import struct
+import sys
+
+RND = random.Random(20260101)
+MAC_A, MAC_B = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
+SYN, ACK, FIN, RST, PSH = 0x02, 0x10, 0x01, 0x04, 0x08
+TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
+
+
+def checksum(data):
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack("!%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def address(text):
+    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+
+
+def summed(proto, src, dst, segment, at):
+    """The L4 segment with its checksum at byte `at`."""
+    if len(src) == 4:
+        pseudo = src + dst + struct.pack("!BBH", 0, proto, len(segment))
+    else:
+        pseudo = src + dst + struct.pack("!I3xB", len(segment), proto)
+    value = checksum(pseudo + segment)
+    if proto == UDP and value == 0:
+        value = 0xFFFF
+    return segment[:at] + struct.pack("!H", value) + segment[at + 2:]
+
+
+def tcp(src, dst, sport, dport, seq, flags, payload=b"", ack=0):
+    header = struct.pack("!HHIIBBHHH", sport, dport, seq & 0xFFFFFFFF, ack, 0x50, flags, 8192, 0, 0)
+    return TCP, summed(TCP, src, dst, header + payload, 16)
+
+
+def udp(src, dst, sport, dport, payload=b""):
+    header = struct.pack("!HHHH", sport, dport, 8 + len(payload), 0)
+    return UDP, summed(UDP, src, dst, header + payload, 6)
+
+
+def echo(src, dst, ident, seq, payload=b"", reply=False):
+    if len(src) == 4:
+        header = struct.pack("!BBHHH", 0 if reply else 8, 0, 0, ident, seq)
+        return ICMP, summed_plain(header + payload)
+    header = struct.pack("!BBHHH", 129 if reply else 128, 0, 0, ident, seq)
+    return ICMP6, summed(ICMP6, src, dst, header + payload, 2)
+
+
+def summed_plain(message):
+    return message[:2] + struct.pack("!H", checksum(message)) + message[4:]
+
+
+def unreachable(src, dst, quoted):
+    """Port unreachable: quotes an IP packet."""
+    if len(src) == 4:
+        return ICMP, summed_plain(struct.pack("!BBHI", 3, 3, 0, 0) + quoted[:28])
+    return ICMP6, summed(ICMP6, src, dst, struct.pack("!BBHI", 1, 4, 0, 0) + quoted[:80], 2)
+
+
+IDENT = [0]
+
+
+def ip(src, dst, l4, offset=0, more=False, ident=None, options=b""):
+    proto, segment = l4
+    if len(src) == 4:
+        if ident is None:
+            IDENT[0] = IDENT[0] % 65535 + 1
+            ident = IDENT[0]
+        header = struct.pack(
+            "!BBHHHBBH4s4s", 0x40 + 5 + len(options) // 4, 0, 20 + len(options) + len(segment),
+            ident, offset // 8 | (0x2000 if more else 0), 64, proto, 0, src, dst) + options
+        return header[:10] + struct.pack("!H", checksum(header)) + header[12:] + segment
+    if ident is not None:
+        segment = struct.pack("!BBHI", proto, 0, offset | (1 if more else 0), ident) + segment
+        proto = 44
+    return struct.pack("!IHBB", 6 << 28, len(segment), proto, 64) + src + dst + segment
+
+
+def fragments(src, dst, l4, size, ident):
+    proto, segment = l4
+    parts = [segment[i:i + size] for i in range(0, len(segment), size)]
+    return [ip(src, dst, (proto, part), i * size, i + 1 < len(parts), ident)
+            for i, part in enumerate(parts)]
+
+
+def ether(packet, tags=(), back=False):
+    kind = 0x86DD if packet[0] >> 4 == 6 else 0x0800
+    frame = (MAC_A + MAC_B) if back else (MAC_B + MAC_A)
+    for i, tag in enumerate(tags):
+        frame += struct.pack("!HH", 0x88A8 if len(tags) > 1 and i == 0 else 0x8100, tag)
+    frame += struct.pack("!H", kind) + packet
+    return frame + bytes(max(0, 60 - len(frame)))
+
+
+def arp(a, b):
+    return (b"\xff" * 6 + MAC_A + struct.pack("!HHHBBH", 0x0806, 1, 0x0800, 6, 4, 1)
+            + MAC_A + a + bytes(6) + b + bytes(18))
+
+
+def noise(n):
+    return RND.randbytes(n)
+
+
+def tcp_talk(a, b, sport, dport, rounds, tags=(), isn=None, end=FIN, sizes=(0, 1400)):
+    """A whole connection."""
+    x = RND.getrandbits(32) if isn is None else isn
+    y = RND.getrandbits(32)
+    out = []
+
+    def go(flags, payload=b""):
+        nonlocal x
+        out.append(ether(ip(a, b, tcp(a, b, sport, dport, x, flags, payload, y)), tags))
+        x += len(payload) + (1 if flags & (SYN | FIN) else 0)
+
+    def come(flags, payload=b""):
+        nonlocal y
+        out.append(ether(ip(b, a, tcp(b, a, dport, sport, y, flags, payload, x)), tags, True))
+        y += len(payload) + (1 if flags & (SYN | FIN) else 0)
+
+    go(SYN)
+    come(SYN | ACK)
+    go(ACK)
+    for _ in range(rounds):
+        go(ACK | PSH, noise(RND.randint(*sizes)))
+        come(ACK | PSH, noise(RND.randint(*sizes)))
+    if end == RST:
+        go(RST | ACK)
+    elif end == FIN:
+        go(FIN | ACK)
+        come(FIN | ACK)
+        go(ACK)
+    return out
+
+
+def udp_talk(a, b, sport, dport, rounds, tags=(), sizes=(0, 1400)):
+    out = []
+    for _ in range(rounds):
+        out.append(ether(ip(a, b, udp(a, b, sport, dport, noise(RND.randint(*sizes)))), tags))
+        out.append(ether(ip(b, a, udp(b, a, dport, sport, noise(RND.randint(*sizes)))), tags, True))
+    return out
+
+
+def interleave(talks):
+    """One capture of many talks, each in its own order."""
+    talks = [list(t) for t in talks if t]
+    out = []
+    while talks:
+        i = RND.randrange(len(talks))
+        out.append(talks[i].pop(0))
+        if not talks[i]:
+            talks.pop(i)
+    return out
+
+
+def host(i, v6=False):
+    return address("2001:db8::%x" % (i + 1) if v6 else "192.0.2.%d" % (i % 250 + 1))
+
+
+def server(i, v6=False):
+    return address("2001:db8:1::%x" % (i + 1) if v6 else "198.51.100.%d" % (i % 250 + 1))
+
+
+def mixed():
+    talks = []
+    for i in range(60):
+        v6 = i % 3 == 2
+        tags = [(), (), (10,), (301, 345)][i % 4]
+        talks.append(tcp_talk(host(i, v6), server(i % 7, v6), 40000 + i, 33000, i % 9, tags,
+                              end=(FIN, RST, None)[i % 3]))
+        talks.append(udp_talk(host(i, v6), server(i % 5, v6), 50000 + i, 34000, 1 + i % 4, tags))
+    # the same ports both ways, and a host that talks to itself
+    talks.append(udp_talk(host(1), server(1), 5000, 5000, 3))
+    talks.append(udp_talk(host(1), host(1), 5000, 5001, 2))
+    for i in range(6):
+        v6 = i % 2 == 1
+        a, b = host(i, v6), server(i, v6)
+        parts = fragments(a, b, udp(a, b, 45000 + i, 34500, noise(3000)), 1232, 7000 + i)
+        if i >= 4:
+            parts.reverse()
+        talks.append([ether(p) for p in parts])
+        talks.append([ether(ip(a, b, echo(a, b, 77 + i, n, noise(56)))) for n in range(3)])
+    talks.append([arp(host(i), server(i)) for i in range(4)])
+    talks.append([noise(60)[:12] + struct.pack("!H", 0x88CC) + noise(40)])
+    a, b = host(9), server(9)
+    talks.append([ether(ip(a, b, udp(a, b, 46000, 34600, b"options"), options=b"\x01" * 8))])
+    return interleave(talks)
+
+
+def reuse():
+    talks = []
+    for i in range(12):
+        v6 = i % 4 == 3
+        a, b = host(i, v6), server(i, v6)
+        one = []
+        for n in range(1 + i % 4):
+            isn = 1000 + n * 100000
+            one += tcp_talk(a, b, 41000 + i, 33000, n, isn=isn, end=(FIN, RST, None)[(i + n) % 3])
+        talks.append(one)
+    # the SYN again: no new connection
+    a, b = host(20), server(20)
+    one = tcp_talk(a, b, 42000, 33000, 2, isn=5000, end=None)
+    talks.append([one[0], one[0]] + one[1:])
+    # the same SYN again after the end: by its number it is the old connection's
+    for n, end in enumerate((FIN, RST)):
+        a, b = host(21 + n), server(21 + n)
+        talks.append(tcp_talk(a, b, 42001, 33000, 1, isn=5000, end=end)
+                     + tcp_talk(a, b, 42001, 33000, 1, isn=5000, end=None))
+    # the capture starts in the middle of a connection; then its ports are used again
+    a, b = host(30), server(30)
+    talks.append(tcp_talk(a, b, 42002, 33000, 3, isn=9000)[4:]
+                 + tcp_talk(a, b, 42002, 33000, 2, isn=700000))
+    # used again from the other side
+    a, b = host(31), server(31)
+    talks.append(tcp_talk(a, b, 42003, 33000, 2, isn=1) + tcp_talk(b, a, 33000, 42003, 2, isn=99))
+    return interleave(talks)
+
+
+def icmp():
+    talks = []
+    for i in range(8):
+        v6 = i % 2 == 1
+        a, b = host(i, v6), server(i, v6)
+        one = ip(a, b, udp(a, b, 47000 + i, 34700, noise(20)))
+        answer = ether(ip(b, a, unreachable(b, a, one)), back=True)
+        talks.append([ether(one), answer] if i < 6 else [answer])
+        if i < 4:
+            one = ip(a, b, tcp(a, b, 48000 + i, 33000, 1, SYN))
+            talks.append([ether(one), ether(ip(b, a, unreachable(b, a, one)), back=True)])
+    return interleave(talks)
+
+
+def incomplete():
+    talks = []
+    for i in range(4):
+        v6 = i % 2 == 1
+        a, b = host(i, v6), server(i, v6)
+        parts = fragments(a, b, udp(a, b, 45000 + i, 34500, noise(3000)), 1232, 8000 + i)
+        del parts[i // 2]
+        talks.append([ether(p) for p in parts])
+        talks.append(udp_talk(a, b, 46000 + i, 34600, 2))
+    return interleave(talks)
+
+
+def jumbo():
+    talks = []
+    for i in range(10):
+        v6 = i % 2 == 1
+        a, b = host(i, v6), server(i, v6)
+        size = (8972, 8900, 2034, 2035, 2100, 4082, 16000, 40000, 65400, 8972)[i]
+        if size == 8972 and not v6:  # a frame of 9014 bytes
+            talks.append([ether(ip(a, b, udp(a, b, 49000 + i, 34800, noise(8972))))] * 3)
+        talks.append(udp_talk(a, b, 49100 + i, 34800, 4, sizes=(size, size)))
+        talks.append(tcp_talk(a, b, 49200 + i, 33000, 5, sizes=(0, 8900)))
+    return interleave(talks)
+
+
+def pcap(path, packets, link=1, nano=False):
+    with open(path, "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 262144,
+                            link))
+        for i, p in enumerate(packets):
+            fine = i * 1237 % 1000000 * (1000 if nano else 1) + (i % 1000 if nano else 0)
+            f.write(struct.pack("<IIII", 1767225600 + i // 1000, fine, len(p), len(p)) + p)
+
+
+def pcapng(path, packets):
+    def block(kind, body):
+        body += bytes(-len(body) % 4)
+        size = struct.pack("<I", 12 + len(body))
+        return struct.pack("<I", kind) + size + body + size
+
+    with open(path, "wb") as f:
+        f.write(block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
+        f.write(block(1, struct.pack("<HHI", 1, 0, 262144)))
+        for i, p in enumerate(packets):
+            us = 1767225600000000 + i * 1237
+            f.write(block(6, struct.pack("<IIIII", 0, us >> 32, us & 0xFFFFFFFF, len(p), len(p))
+                          + p))
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    name, path = sys.argv[1:]
+    if name in ("mixed", "reuse", "icmp", "incomplete", "jumbo"):
+        pcap(path, globals()[name]())
+    elif name == "nano":
+        pcap(path, mixed(), nano=True)
+    elif name == "pcapng":
+        pcapng(path, mixed())
+    elif name == "raw":
+        pcap(path, [p[14:] for p in mixed()[:20]], link=101)
+    elif name == "none":
+        pcap(path, [])
+    else:
+        sys.exit("gen.py: there is no capture \"%s\"\n%s" % (name, __doc__))
+
+
+if __name__ == "__main__":
+    main()
