@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_config.h>
@@ -355,15 +354,6 @@ init(const char *prefix, const char *dir)
 	return init_failed(dir);
 }
 
-static uint64_t
-now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 int
 nfmeta_eal_attach(const struct nfmeta_eal_opts *opts)
 {
@@ -394,10 +384,10 @@ nfmeta_eal_attach(const struct nfmeta_eal_opts *opts)
 		return nfmeta__fail(EALREADY, "EAL is initialised in this process already");
 
 	runtime_dir(dir, o.file_prefix);
-	end = now_us() + (uint64_t)o.timeout_ms * 1000;
+	end = nfmeta__now_us() + (uint64_t)o.timeout_ms * 1000;
 	for (;;) {
 		rc = find_primary(dir);
-		now = now_us();
+		now = nfmeta__now_us();
 		if ((rc != -NFMETA_ENOPRIMARY && rc != -NFMETA_EPRIMARYDEAD) || now >= end)
 			break;
 		usleep((useconds_t)RTE_MIN(end - now, (uint64_t)POLL_US));

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include <nfmeta/nfmeta.h>
 
@@ -37,6 +38,15 @@ nfmeta__opts(void *to, size_t known, const void *from, size_t given)
 	memset(to, 0, known);
 	memcpy(to, from, given < known ? given : known);
 	return 0;
+}
+
+static inline uint64_t
+nfmeta__now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 /* Fill in what this side publishes: versions and the layout of struct rte_mbuf. */

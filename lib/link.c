@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -1157,19 +1156,10 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 	return 0;
 }
 
-static uint64_t
-now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 int
 nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct nfmeta_link **out)
 {
-	uint64_t end = now_us() + (uint64_t)timeout_ms * 1000, now;
+	uint64_t end = nfmeta__now_us() + (uint64_t)timeout_ms * 1000, now;
 	uint32_t taken = 0;
 	struct nfmeta_link *link;
 	size_t bytes = RTE_ALIGN(sizeof(*link), RTE_CACHE_LINE_SIZE);
@@ -1201,7 +1191,7 @@ nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct
 		}
 		if (link->lease >= 0)
 			close(link->lease);
-		now = now_us();
+		now = nfmeta__now_us();
 		/* A link that is just being destroyed has its queues taken, too. */
 		if (rc == -NFMETA_EQUEUETAKEN && link->lease >= 0 && taken++ < 3)
 			usleep(ATTACH_POLL_US);

@@ -168,6 +168,7 @@ nfmeta_field_register(const struct nfmeta_field_opts *opts, struct nfmeta_field 
 	static const struct nfmeta_field_opts defaults = NFMETA_FIELD_OPTS();
 	struct rte_mbuf_dynflag flag = {0};
 	const struct rte_memzone *mz;
+	struct nfmeta_field_opts o;
 	struct nfmeta_field f = {0};
 	char name[RTE_MEMZONE_NAMESIZE];
 	uint8_t size;
@@ -175,25 +176,25 @@ nfmeta_field_register(const struct nfmeta_field_opts *opts, struct nfmeta_field 
 
 	if (opts == NULL)
 		opts = &defaults;
-	if (opts->sz != sizeof(*opts))
-		return nfmeta__fail(EINVAL,
-				    "nfmeta_field_opts.sz is %u, %zu expected: set it with "
-				    "NFMETA_FIELD_OPTS()",
-				    opts->sz, sizeof(*opts));
-	if (!size_of(opts->placement, opts->size, &size))
+	if (nfmeta__opts(&o, sizeof(o), opts, opts->sz) != 0)
+		return nfmeta__fail(
+			EINVAL,
+			"nfmeta_field_opts.sz is %u, %zu is known here, and the rest must "
+			"be 0: set it with NFMETA_FIELD_OPTS()",
+			opts->sz, sizeof(o));
+	if (!size_of(o.placement, o.size, &size))
 		return nfmeta__fail(
 			EINVAL,
 			"no record of %u bytes in placement %u: DYNFIELD takes 16 or 32, "
 			"the others one size each (0)",
-			opts->size, opts->placement);
+			o.size, o.placement);
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
 		return nfmeta__fail(NFMETA_EROLE,
 				    "a record field is registered by the primary process only; a "
 				    "secondary gets it from its link");
 
-	rc = opts->placement == NFMETA_PLACE_AUTO
-		     ? place_auto(&f, opts->headroom_use)
-		     : place(&f, opts->placement, size, opts->headroom_use);
+	rc = o.placement == NFMETA_PLACE_AUTO ? place_auto(&f, o.headroom_use)
+					      : place(&f, o.placement, size, o.headroom_use);
 	if (rc != 0)
 		return rc;
 	snprintf(flag.name, sizeof(flag.name), "%s", dyn_names[f.placement]);
