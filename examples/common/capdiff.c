@@ -51,9 +51,9 @@ find_pair(struct packet *p)
 	int order;
 
 	memset(p->pair, 0, sizeof(p->pair));
-	while (off + 6 <= p->len && ((b[off] == 0x81 && b[off + 1] == 0x00) ||
-				     (b[off] == 0x88 && b[off + 1] == 0xa8) ||
-				     (b[off] == 0x91 && b[off + 1] == 0x00)))
+	while (off + 6 <= p->len &&
+	       ((b[off] == 0x81 && b[off + 1] == 0x00) || (b[off] == 0x88 && b[off + 1] == 0xa8) ||
+		(b[off] == 0x91 && b[off + 1] == 0x00)))
 		off += 4;
 	if (off + 2 > p->len)
 		return;

@@ -20,9 +20,9 @@
 
 #define ARGS_MAX 128 /* of EAL */
 
-static char prefix[64];	    /* "": nothing was started */
+static char prefix[64]; /* "": nothing was started */
 static char run_dir[PATH_MAX];
-static char log_line[256];  /* the last line that EAL logged */
+static char log_line[256]; /* the last line that EAL logged */
 
 /* ---- EAL's log: kept from view, its last line kept for ours ----------------- */
 
@@ -261,10 +261,11 @@ static int
 use_prefix(const char *name)
 {
 	if (name[0] == '\0' || strlen(name) >= sizeof(prefix) || name[0] == '.' ||
-	    name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")] !=
+	    name[strspn(name,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")] !=
 		    '\0')
-		return complain("--file-prefix \"%s\": letters, digits, '_', '-' and '.' are wanted",
-				name);
+		return complain(
+			"--file-prefix \"%s\": letters, digits, '_', '-' and '.' are wanted", name);
 	snprintf(prefix, sizeof(prefix), "%s", name);
 	find_run_dir();
 	return 0;
@@ -291,8 +292,8 @@ start_failed(const struct primary_opts *o)
 	if (strstr(why, "emory") != NULL)
 		hint = ": more free hugepages are wanted";
 	if (o->megabytes > 0)
-		return complain("EAL does not start with -m %ju: %s%s", (uintmax_t)o->megabytes, why,
-				hint);
+		return complain("EAL does not start with -m %ju: %s%s", (uintmax_t)o->megabytes,
+				why, hint);
 	return complain("EAL does not start: %s%s", why, hint);
 }
 

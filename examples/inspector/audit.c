@@ -139,17 +139,16 @@ audit_packet(struct audit *a, const struct nfmeta_field *f, const struct rte_mbu
 	sum = a->flags + a->offsets + a->vlan + a->flow + a->direction;
 	if (((r.flags ^ mine->flags) & ~flow_bits) != 0)
 		differs(a, &a->flags, "flags: record 0x%04x, here 0x%04x", r.flags, mine->flags);
-	if (r.size >= NFMETA_RECORD_CORE &&
-	    (r.l3_off != mine->l3_off || r.l4_off != mine->l4_off ||
-	     r.payload_off != mine->payload_off))
+	if (r.size >= NFMETA_RECORD_CORE && (r.l3_off != mine->l3_off || r.l4_off != mine->l4_off ||
+					     r.payload_off != mine->payload_off))
 		differs(a, &a->offsets, "offsets: record %u %u %u, here %u %u %u", r.l3_off,
 			r.l4_off, r.payload_off, mine->l3_off, mine->l4_off, mine->payload_off);
 	if (r.size >= NFMETA_RECORD_WIDE &&
 	    (r.vlan_count != mine->vlan_count || r.vlan_outer != mine->vlan_outer ||
 	     r.vlan_inner != mine->vlan_inner))
-		differs(a, &a->vlan, "VLAN: record %u tags %u %u, here %u tags %u %u",
-			r.vlan_count, r.vlan_outer, r.vlan_inner, mine->vlan_count,
-			mine->vlan_outer, mine->vlan_inner);
+		differs(a, &a->vlan, "VLAN: record %u tags %u %u, here %u tags %u %u", r.vlan_count,
+			r.vlan_outer, r.vlan_inner, mine->vlan_count, mine->vlan_outer,
+			mine->vlan_inner);
 	if ((r.flags & NFMETA_FLOW_KNOWN) != 0 && key->ip_version == 0)
 		differs(a, &a->flow, "it has flow %u, but is not IP", r.flow_id);
 	/* without a flow it may be because a table is full */

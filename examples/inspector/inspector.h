@@ -43,10 +43,10 @@ struct inspector_opts {
 	uint64_t timeout;    /* seconds to wait for primary and link */
 	uint64_t drop_every; /* every Nth packet is dropped; 0: none */
 	uint32_t max_flows;
-	uint32_t policy;     /* NFMETA_CLASSIFY_*, as the splitter has it */
+	uint32_t policy; /* NFMETA_CLASSIFY_*, as the splitter has it */
 	bool quiet;
 	bool verbose;
-	bool thread;	     /* of the splitter's process: signals are its business */
+	bool thread; /* of the splitter's process: signals are its business */
 };
 
 extern const char *const inspector_modes[];
@@ -59,15 +59,15 @@ int inspector_options(int argc, char **argv, struct inspector_opts *o);
 
 struct work_counts {
 	uint64_t packets, bytes;
-	uint64_t no_record;	/* came without one: done as in redo */
-	uint64_t invalid;	/* headers are not whole */
+	uint64_t no_record; /* came without one: done as in redo */
+	uint64_t invalid;   /* headers are not whole */
 	uint64_t bad_checksum;
-	uint64_t no_flow;	/* not IP, or no room for its flow */
+	uint64_t no_flow; /* not IP, or no room for its flow */
 	uint64_t flows;
 	uint64_t checks_saved;	/* checksums that did not have to be computed */
 	uint64_t lookups_saved; /* flow lookups that were not needed */
 	uint64_t dropped;
-	uint64_t digest;	/* of the bytes looked at, so that they are */
+	uint64_t digest; /* of the bytes looked at, so that they are */
 };
 
 struct worker;
@@ -89,7 +89,7 @@ struct audit_key;
 
 struct audit {
 	uint64_t compared;
-	uint64_t disagreements; /* packets with at least one */
+	uint64_t disagreements;					   /* packets with at least one */
 	uint64_t no_record, flags, offsets, vlan, flow, direction; /* of what kind */
 	/* what was seen so far */
 	struct audit_id *ids; /* by flow id */
@@ -110,10 +110,10 @@ struct inspector_result {
 	struct audit audit; /* the counters */
 	uint64_t cycles;    /* from a receive that gave packets to their return */
 	uint64_t bursts;
-	double ns_per_packet;	     /* all of it: the machine's other work, too */
+	double ns_per_packet;	  /* all of it: the machine's other work, too */
 	uint32_t ns_burst_median; /* of a packet in the median burst: without that */
 	const char *ended;
-	int status;	    /* EXIT_* */
+	int status; /* EXIT_* */
 };
 
 /* Needs EAL.  Attaches, works to the end, detaches; the line said on failure. */

@@ -11,8 +11,9 @@
 static int
 attach_eal(const struct inspector_opts *o)
 {
-	struct nfmeta_eal_opts eo = NFMETA_EAL_OPTS(
-		.file_prefix = o->file_prefix, .log_file = o->verbose ? "/dev/stderr" : NULL, );
+	struct nfmeta_eal_opts eo =
+		NFMETA_EAL_OPTS(.file_prefix = o->file_prefix,
+				.log_file = o->verbose ? "/dev/stderr" : NULL, );
 	uint64_t left = o->timeout * 1000;
 	int rc;
 

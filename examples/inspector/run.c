@@ -9,7 +9,7 @@
 #include "inspector.h"
 
 #define COST_MAX 4096 /* ns; what costs more is counted there */
-#define SLICE_MS 200 /* a signal is heard that often while waiting for the link */
+#define SLICE_MS 200  /* a signal is heard that often while waiting for the link */
 
 static int
 attach(const struct inspector_opts *o, struct nfmeta_link **link)
@@ -75,7 +75,7 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 			r->bursts++;
 			idle_over(&idle);
 		} else if (closing) {
-			return "the splitter closed the link";
+			return "the close of the link";
 		} else {
 			idle_wait(&idle);
 		}
@@ -90,7 +90,7 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 		} else if (rc != 0) {
 			r->status = EXIT_PEER;
 			complain("%s", nfmeta_error());
-			return "the splitter died";
+			return "the death of the splitter";
 		}
 	}
 }
@@ -142,10 +142,10 @@ inspector_summary(const struct inspector_opts *o, const struct inspector_result 
 	const struct work_counts *c = &r->counts;
 	const struct audit *a = &r->audit;
 
-	printf("%s: queue %u, %s: ended because of %s: %ju packets (%ju bytes), %ju flows,"
-	       " %.1f ns per packet\n",
-	       say_name(), o->queue, inspector_modes[o->mode], r->ended, (uintmax_t)c->packets,
-	       (uintmax_t)c->bytes, (uintmax_t)c->flows, r->ns_per_packet);
+	printf("%s: queue %u, %s: %ju packets (%ju bytes), %ju flows, %.1f ns per packet, ended by:"
+	       " %s\n",
+	       say_name(), o->queue, inspector_modes[o->mode], (uintmax_t)c->packets,
+	       (uintmax_t)c->bytes, (uintmax_t)c->flows, r->ns_per_packet, r->ended);
 	if (o->mode == MODE_TRUST)
 		printf("  saved: %ju checksums, %ju flow lookups; without a record: %ju packets\n",
 		       (uintmax_t)c->checks_saved, (uintmax_t)c->lookups_saved,

@@ -27,7 +27,7 @@ struct worker {
 	struct seen *by_id; /* trust: the splitter's flow id is the index */
 	uint32_t ids;
 	struct rte_hash *hash; /* redo, audit, and trust for packets without record */
-	struct seen *own; /* its number for a key is the index */
+	struct seen *own;      /* its number for a key is the index */
 	uint64_t next_drop;
 	struct seen nobody; /* packets without a flow */
 	struct audit audit;
@@ -210,8 +210,8 @@ trust(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 		if (r[i]->flow_id < w->ids)
 			rte_prefetch0(&w->by_id[r[i]->flow_id]);
 		if (r[i]->size >= NFMETA_RECORD_CORE && r[i]->payload_off < pkts[i]->data_len)
-			rte_prefetch0(rte_pktmbuf_mtod_offset(pkts[i], const void *,
-							      r[i]->payload_off));
+			rte_prefetch0(
+				rte_pktmbuf_mtod_offset(pkts[i], const void *, r[i]->payload_off));
 	}
 	for (i = 0; i < n; i++) {
 		if (unlikely(r[i] == NULL)) {

@@ -36,12 +36,14 @@ options(int argc, char **argv, struct splitter_opts *so, struct inspector_opts *
 
 	mine[m++] = argv[0];
 	for (i = 0; i < argc; i++) {
-		bool is_mine = strcmp(argv[i], "--mode") == 0 || strcmp(argv[i], "--drop-every") == 0;
+		bool is_mine =
+			strcmp(argv[i], "--mode") == 0 || strcmp(argv[i], "--drop-every") == 0;
 
 		if (n > 120 || m > 4)
 			return complain("too many options");
 		if (strcmp(argv[i], "--help") == 0)
-			printf("usage: %s [--mode M] [--drop-every N] and the options of splitter:\n\n",
+			printf("usage: %s [--mode M] [--drop-every N] and the options of "
+			       "splitter:\n\n",
 			       say_name());
 		if (is_mine && i + 1 < argc) {
 			mine[m++] = argv[i++];

@@ -171,9 +171,9 @@ capture_writer_open(const char *path, bool nano)
 	}
 	w->path = path;
 	w->nano = nano;
-	w->p = pcap_open_dead_with_tstamp_precision(
-		DLT_EN10MB, 262144,
-		nano ? PCAP_TSTAMP_PRECISION_NANO : PCAP_TSTAMP_PRECISION_MICRO);
+	w->p = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 262144,
+						    nano ? PCAP_TSTAMP_PRECISION_NANO
+							 : PCAP_TSTAMP_PRECISION_MICRO);
 	if (w->p != NULL)
 		w->dump = pcap_dump_open(w->p, path);
 	if (w->dump == NULL) {

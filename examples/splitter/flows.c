@@ -22,13 +22,13 @@
  */
 struct flow {
 	struct nfmeta_flow_key key;
-	uint64_t last; /* TSC of the last packet */
+	uint64_t last;		       /* TSC of the last packet */
 	uint64_t packets[2], bytes[2]; /* from end a of the key, from end b */
-	uint32_t base[2]; /* TCP: first sequence number, as if it were a SYN's */
+	uint32_t base[2];	       /* TCP: first sequence number, as if it were a SYN's */
 	uint16_t generation;
 	uint8_t used;
 	uint8_t first_reverse; /* the first packet came from end b */
-	uint8_t base_known; /* bit per direction */
+	uint8_t base_known;    /* bit per direction */
 } __rte_cache_aligned;
 
 struct flow_table {
@@ -61,9 +61,9 @@ write_csv(struct flow_table *t, const struct flow *f, uint32_t id)
 	inet_ntop(family, k->addr_b, b, sizeof(b));
 	fprintf(t->csv, "%u,%s,%u,%s,%u,%u,%u,%u,%ju,%ju,%ju,%ju,%u,%u\n", k->proto, a,
 		k->port_a[0] << 8 | k->port_a[1], b, k->port_b[0] << 8 | k->port_b[1],
-		k->vlan[0][0] << 8 | k->vlan[0][1], k->vlan[1][0] << 8 | k->vlan[1][1],
-		k->fragment, (uintmax_t)f->packets[0], (uintmax_t)f->packets[1],
-		(uintmax_t)f->bytes[0], (uintmax_t)f->bytes[1], id, f->generation);
+		k->vlan[0][0] << 8 | k->vlan[0][1], k->vlan[1][0] << 8 | k->vlan[1][1], k->fragment,
+		(uintmax_t)f->packets[0], (uintmax_t)f->packets[1], (uintmax_t)f->bytes[0],
+		(uintmax_t)f->bytes[1], id, f->generation);
 }
 
 /* Start counting anew in this slot. */
@@ -300,9 +300,7 @@ flows_destroy(struct flow_table *t)
 			complain("--flows: writing \"%s\" failed: %s", t->csv_path,
 				 strerror(errno));
 	}
-	rte_hash_free(t->hash);
 	free(t->flows);
 	free(t);
-	rte_timer_subsystem_finalize();
 	return rc != 0 ? -1 : 0;
 }

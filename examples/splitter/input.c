@@ -40,7 +40,7 @@ port_find(const char *option, const char *name, uint16_t *port)
 	}
 	if (rte_eth_dev_get_port_by_name(name, port) == 0)
 		return 0;
-	RTE_ETH_FOREACH_DEV(id) {
+	RTE_ETH_FOREACH_DEV (id) {
 		if (rte_eth_dev_get_name_by_port(id, one) == 0)
 			snprintf(all + strlen(all), sizeof(all) - strlen(all), " %u=%s", id, one);
 	}

@@ -22,8 +22,9 @@ open_pool(struct splitter *s)
 		return 0;
 	return complain("too little hugepage memory for %u packet buffers, about %ju MB%s", n,
 			(uintmax_t)(mbufs_memory(n) >> 20) + 1,
-			s->o->megabytes > 0 ? ": raise -m" : ": add hugepages, or take a smaller"
-							      " --ring-size");
+			s->o->megabytes > 0 ? ": raise -m"
+					    : ": add hugepages, or take a smaller"
+					      " --ring-size");
 }
 
 static int
@@ -67,8 +68,8 @@ check_output(const struct splitter_opts *o)
 {
 	struct stat in, out;
 
-	if (!o->in_capture || !o->out_capture || stat(o->in, &in) != 0 ||
-	    stat(o->out, &out) != 0 || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+	if (!o->in_capture || !o->out_capture || stat(o->in, &in) != 0 || stat(o->out, &out) != 0 ||
+	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
 		return 0;
 	return complain("--out \"%s\" would overwrite the capture that is read", o->out);
 }
@@ -84,8 +85,8 @@ splitter_open(const struct splitter_opts *o)
 	}
 	s->o = o;
 	s->in.fd = -1;
-	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) || check_output(o) != 0 ||
-	    json_open(&s->json, o->json) != 0) {
+	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) ||
+	    check_output(o) != 0 || json_open(&s->json, o->json) != 0) {
 		free(s);
 		return NULL;
 	}
@@ -122,22 +123,23 @@ destroy_link(struct splitter *s)
 			s->o->link);
 }
 
+/*
+ * Pool and tables are not given back: EAL's memory ends with the process, and to
+ * free some of it takes answers from NFs that may just be ending, too.
+ */
 int
 splitter_close(struct splitter *s, int status)
 {
-	bool ran = s->progress.start != 0, hung;
+	bool ran = s->progress.start != 0;
 	struct flow_counts flows = {0};
 
-	hung = destroy_link(s) != 0;
-	if (hung)
+	if (destroy_link(s) != 0)
 		status = EXIT_PEER;
 	if (s->flows != NULL)
 		flows = *flows_counts(s->flows);
 	if ((flows_destroy(s->flows) != 0 || output_close(&s->out) != 0) && status == EXIT_OK)
 		status = EXIT_BAD;
 	input_close(&s->in);
-	if (!hung)
-		rte_mempool_free(s->pool);
 	if (ran) {
 		struct report r = {
 			.o = s->o,

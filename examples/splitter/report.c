@@ -44,8 +44,8 @@ report_summary(const struct report *r)
 {
 	const struct splitter_counts *c = r->c;
 
-	printf("%s: ended by %s after %.3f s (%.3f Mpkt/s), record: %s, %u bytes\n", say_name(),
-	       r->ended, r->seconds, r->seconds > 0 ? (double)c->in / r->seconds / 1e6 : 0.0,
+	printf("%s: %.3f s, %.3f Mpkt/s, ended by: %s; record: %s, %u bytes\n", say_name(),
+	       r->seconds, r->seconds > 0 ? (double)c->in / r->seconds / 1e6 : 0.0, r->ended,
 	       placement_name(r->field), r->field->size);
 	printf("  packets in   %ju (%ju bytes)\n", (uintmax_t)c->in, (uintmax_t)c->in_bytes);
 	printf("  packets out  %ju (%ju bytes)", (uintmax_t)c->out, (uintmax_t)c->out_bytes);

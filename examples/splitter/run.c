@@ -55,7 +55,7 @@ forward(struct splitter *s, struct rte_mbuf **pkts, uint16_t n)
 		bytes[i] = pkts[i]->pkt_len;
 	done = output_burst(&s->out, pkts, n);
 	if (done < 0) {
-		end_run(s, "the output cannot be written", EXIT_BAD);
+		end_run(s, "a failure of the output", EXIT_BAD);
 		done = 0;
 	}
 	for (i = 0; i < done; i++)
@@ -141,7 +141,7 @@ check_peers(struct splitter *s, uint64_t now)
 		s->nf_gone = true;
 		s->status = EXIT_PEER;
 		if (s->o->when_full != NFMETA_FULL_BYPASS)
-			end_run(s, "the NF is gone", EXIT_PEER);
+			end_run(s, "the end of the NF", EXIT_PEER);
 		return;
 	}
 }
@@ -301,7 +301,7 @@ wait_for_nfs(struct splitter *s)
 	complain("no NF came to queue %u of link \"%s\" within %ju s; start one:"
 		 " inspector --file-prefix %s --link %s --queue %u",
 		 q, s->o->link, (uintmax_t)s->o->wait_nf, s->o->file_prefix, s->o->link, q);
-	end_run(s, "no NF came", EXIT_BAD);
+	end_run(s, "no NF", EXIT_BAD);
 	return -1;
 }
 
@@ -370,7 +370,7 @@ splitter_run(struct splitter *s)
 				complain("capture \"%s\" ended %ju packets early: did it change"
 					 " meanwhile?",
 					 s->o->in, (uintmax_t)s->in.left);
-				end_run(s, "the input failed", EXIT_BAD);
+				end_run(s, "a failure of the input", EXIT_BAD);
 			}
 			idle_wait(&idle);
 		}

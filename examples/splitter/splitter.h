@@ -31,32 +31,32 @@
 /* ---- options.c -------------------------------------------------------------- */
 
 struct splitter_opts {
-	const char *in;		 /* capture file or port, without "pcap:" */
-	const char *out;	 /* likewise */
+	const char *in;	 /* capture file or port, without "pcap:" */
+	const char *out; /* likewise */
 	bool in_capture;
 	bool out_capture;
 	bool out_none;
 	const char *link;
 	const char *file_prefix;
 	const char *json;
-	const char *flows;	 /* CSV of flows */
+	const char *flows; /* CSV of flows */
 	uint16_t queues;
 	uint32_t ring_size;
 	uint32_t max_flows;
-	uint8_t when_full;	 /* NFMETA_FULL_* */
-	uint8_t placement;	 /* NFMETA_PLACE_* */
-	bool replay;		 /* read the capture into memory, then replay it */
-	uint64_t loops;		 /* 0: without end */
-	uint64_t count;		 /* packets; 0: no limit */
-	uint64_t first;		 /* of the capture: so many packets are used */
-	uint64_t seconds;	 /* 0: no limit */
-	uint64_t timeout;	 /* of a flow, seconds */
-	uint64_t wait_nf;	 /* seconds */
+	uint8_t when_full; /* NFMETA_FULL_* */
+	uint8_t placement; /* NFMETA_PLACE_* */
+	bool replay;	   /* read the capture into memory, then replay it */
+	uint64_t loops;	   /* 0: without end */
+	uint64_t count;	   /* packets; 0: no limit */
+	uint64_t first;	   /* of the capture: so many packets are used */
+	uint64_t seconds;  /* 0: no limit */
+	uint64_t timeout;  /* of a flow, seconds */
+	uint64_t wait_nf;  /* seconds */
 	uint64_t megabytes;
-	uint32_t policy;	 /* NFMETA_CLASSIFY_* */
+	uint32_t policy; /* NFMETA_CLASSIFY_* */
 	bool quiet;
 	bool verbose;
-	bool one_process;	 /* NFs are threads of this process; no hugepages */
+	bool one_process; /* NFs are threads of this process; no hugepages */
 	int eal_argc;
 	char **eal_argv;
 	/* adds to the JSON report, if set */
@@ -99,11 +99,11 @@ int capture_writer_close(struct capture_writer *w);
 struct flow_table;
 
 struct flow_counts {
-	uint64_t flows;	    /* made since the start */
-	uint64_t active;    /* in the table now */
+	uint64_t flows;	 /* made since the start */
+	uint64_t active; /* in the table now */
 	uint64_t timed_out;
-	uint64_t reused;    /* of the made: a TCP tuple used again */
-	uint64_t unknown;   /* packets that got no flow: table full */
+	uint64_t reused;  /* of the made: a TCP tuple used again */
+	uint64_t unknown; /* packets that got no flow: table full */
 };
 
 /* csv: NULL, or a path.  NULL on failure, the line said. */
@@ -234,9 +234,9 @@ struct splitter {
 	struct splitter_counts c;
 	struct progress progress;
 	uint64_t hz, start, end;
-	uint64_t next_timer, next_peer; /* TSC */
+	uint64_t next_timer, next_peer;	    /* TSC */
 	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
-	const char *ended; /* why; NULL: running */
+	const char *ended;		    /* why; NULL: running */
 	int status;
 	bool nf_gone; /* everything is bypassed from now on */
 	/* packets of one burst, sorted by queue */
