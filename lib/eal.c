@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The libnfmeta authors
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -402,13 +403,43 @@ nfmeta_eal_attach(const struct nfmeta_eal_opts *opts)
 }
 
 /*
+ * What EAL keeps in the runtime directory for this process alone.  While its
+ * socket is there, a primary that changes its memory waits seconds for an answer
+ * that a process on its way out may not give.
+ */
+static void
+remove_own_files(void)
+{
+	const char *dir = rte_eal_get_runtime_dir();
+	char socket[32], array_end[32];
+	struct dirent *e;
+	size_t len, end;
+	DIR *d = opendir(dir);
+
+	if (d == NULL)
+		return;
+	snprintf(socket, sizeof(socket), "mp_socket_%d_", getpid());
+	snprintf(array_end, sizeof(array_end), "_%d", getpid());
+	end = strlen(array_end);
+	while ((e = readdir(d)) != NULL) {
+		len = strlen(e->d_name);
+		if (strncmp(e->d_name, socket, strlen(socket)) == 0 ||
+		    (strncmp(e->d_name, "fbarray_", 8) == 0 && len > end &&
+		     strcmp(e->d_name + len - end, array_end) == 0))
+			unlinkat(dirfd(d), e->d_name, 0);
+	}
+	closedir(d);
+}
+
+/*
  * rte_eal_cleanup() is left out: since DPDK 22.11 it cleans up the buses, drivers
- * act on the primary's devices then.  EAL's threads sleep on, and what the
- * process has in the runtime directory is cleared by the next one that starts.
+ * act on the primary's devices then.  EAL's threads sleep on.
  */
 void
 nfmeta_eal_detach(void)
 {
+	if (eal.lcore >= 0)
+		remove_own_files();
 	drop_lcore();
 	close_log();
 }

@@ -831,6 +831,26 @@ START_TEST(unknown_link)
 }
 END_TEST
 
+/* Files that EAL has in the runtime directory for one process. */
+static unsigned int
+files_of(pid_t pid)
+{
+	DIR *d = opendir(rte_eal_get_runtime_dir());
+	unsigned int n = 0;
+	struct dirent *e;
+	char mark[32];
+
+	ck_assert_ptr_nonnull(d);
+	snprintf(mark, sizeof(mark), "_%d", pid);
+	while ((e = readdir(d)) != NULL) {
+		const char *at = strstr(e->d_name, mark);
+
+		n += at != NULL && (at[strlen(mark)] == '\0' || at[strlen(mark)] == '_');
+	}
+	closedir(d);
+	return n;
+}
+
 /* NFs come and go beside a primary that has traffic all the time. */
 START_TEST(come_and_go)
 {
@@ -876,6 +896,13 @@ START_TEST(come_and_go)
 		ck_assert_uint_eq(s.epoch, i);
 	}
 	ck_assert_uint_eq(memzones(), before);
+	/* an NF in place has files of its own, one that left has none */
+	ck_assert_uint_eq(files_of(c.pid), 0);
+	c = START("attach", prefix_of(""), "t", "0", "1000");
+	ck_said(&c, 0);
+	ck_assert_uint_gt(files_of(c.pid), 0);
+	finish(&c);
+	ck_assert_uint_eq(files_of(c.pid), 0);
 	ck_ok(nfmeta_link_destroy(link_p, &lost));
 	ck_assert_uint_eq(lost, 0);
 	rte_eth_dev_stop(0);

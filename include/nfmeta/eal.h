@@ -55,10 +55,11 @@ struct nfmeta_eal_opts {
 NFMETA_API int nfmeta_eal_attach(const struct nfmeta_eal_opts *opts);
 
 /**
- * Undo nfmeta_eal_attach(): release the lcore id and the log file.  Detach from
- * all links first.  EAL itself is not taken down: since DPDK 22.11 that cleans up
- * the buses, and in a secondary this can reset the primary's NIC.  Its two
- * threads sleep until the process ends, and the library stays loaded.
+ * Undo nfmeta_eal_attach(): release the lcore id and the log file, remove this
+ * process's files from DPDK's runtime directory.  Detach from all links first.
+ * EAL itself is not taken down: since DPDK 22.11 that cleans up the buses, and in
+ * a secondary this can reset the primary's NIC.  Its two threads sleep until the
+ * process ends, and the library stays loaded.
  *
  * One thread.  Since 0.1.
  */
