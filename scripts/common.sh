@@ -35,6 +35,8 @@ on_exit() {
 
 nfmeta_run_exit() {
 	local status=$? command
+	# A child that was ended between fork and exec is here, too.
+	[ "$BASHPID" = "$$" ] || exit "$status"
 	trap '' INT TERM
 	for command in "${nfmeta_at_exit[@]}"; do
 		eval "$command" || true

@@ -6,11 +6,14 @@
  *
  *     cc main.c $(pkg-config --cflags --libs nfmeta libdpdk) -o primary
  *     ./primary -l 0 --no-pci -m 64
+ *
+ * Needs hugepages: see "Hugepages" in ../README.md.
  */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -62,8 +65,9 @@ main(int argc, char **argv)
 	struct nfmeta_link *link;
 	uint8_t how[BURST];
 	unsigned int n, sent, patience;
+	int rc, peer = NFMETA_PEER_NONE;
 	uint64_t lost = 0;
-	int rc;
+	time_t asked = 0;
 
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
@@ -73,8 +77,12 @@ main(int argc, char **argv)
 	}
 	pool = rte_pktmbuf_pool_create("packets", 4095, 128, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
 				       (int)rte_socket_id());
-	opts.pool = pool;
-	rc = pool != NULL ? nfmeta_link_create("demo", &opts, &link) : -rte_errno;
+	if (pool == NULL) {
+		fprintf(stderr, "no packet pool: %s: give more memory (-m)\n",
+			rte_strerror(rte_errno));
+		return 1;
+	}
+	rc = nfmeta_link_create("demo", &opts, &link);
 	if (rc != 0) {
 		fprintf(stderr, "%s: %s\n", nfmeta_strerror(rc), nfmeta_error());
 		return 1;
@@ -83,8 +91,15 @@ main(int argc, char **argv)
 	fflush(stdout);
 
 	while (!stop) {
-		if (nfmeta_link_peer(link, 0) != NFMETA_PEER_ALIVE)
-			sleep(1); /* nobody there: do not fill the ring */
+		/* Once a second: is somebody there?  Nobody: do not fill the ring. */
+		if (time(NULL) != asked) {
+			asked = time(NULL);
+			peer = nfmeta_link_peer(link, 0);
+		}
+		if (peer != NFMETA_PEER_ALIVE) {
+			usleep(100000);
+			continue;
+		}
 		n = make_packets(pool, nfmeta_link_field(link), pkts);
 		sent = nfmeta_send_burst(link, 0, pkts, (uint16_t)n);
 		rte_pktmbuf_free_bulk(pkts + sent, n - sent); /* full: the rest is still ours */
@@ -102,11 +117,13 @@ main(int argc, char **argv)
 		rte_pktmbuf_free_bulk(pkts, n);
 		usleep(1000);
 	}
+	/* What no NF took is still in the ring; destroying the link frees it. */
 	nfmeta_link_stats(link, 0, &stats);
 	while (nfmeta_link_destroy(link, &lost) == -EBUSY && patience++ < 5000)
 		usleep(1000);
-	printf("sent %" PRIu64 ", collected %" PRIu64 ", refused %" PRIu64 ", lost %" PRIu64 "\n",
-	       stats.sent, stats.collected, stats.refused, lost);
+	printf("sent %" PRIu64 ", collected %" PRIu64 ", never taken %" PRIu64 ", refused %" PRIu64
+	       ", lost %" PRIu64 "\n",
+	       stats.sent, stats.collected, stats.down, stats.refused, lost);
 	rte_mempool_free(pool);
 	rte_eal_cleanup();
 	return 0;

@@ -60,9 +60,8 @@ main(int argc, char **argv)
 
 	while (!stop) {
 		n = nfmeta_recv_burst(link, pkts, recs, BURST);
-		if (n == 0) {
+		if (n == 0)
 			usleep(500);
-		}
 		for (i = 0; i < n; i++) {
 			how[i] = NFMETA_FORWARD;
 			if (recs[i].size == 0)
@@ -88,7 +87,8 @@ main(int argc, char **argv)
 	       records, dropped);
 	if (rc == -NFMETA_EPRIMARYGONE)
 		return fail(rc); /* leave the packets alone and go */
-	while ((n = nfmeta_recv_burst(link, pkts, NULL, BURST)) != 0)
+	/* The link closes: what is still in the ring has to go back, too. */
+	while (rc == -NFMETA_ECLOSING && (n = nfmeta_recv_burst(link, pkts, NULL, BURST)) != 0)
 		nfmeta_return_burst(link, pkts, NULL, (uint16_t)n);
 	rc = nfmeta_link_detach(link);
 	nfmeta_eal_detach();

@@ -190,7 +190,7 @@ struct nfmeta_shared_queue {
 	/* bytes 128-191: written by the NF */
 	uint32_t state;	    /* NFMETA_QUEUE_* */
 	uint32_t epoch;	    /* attaches so far; the present NF's number */
-	uint64_t heartbeat; /* grows while the NF polls */
+	uint64_t heartbeat; /* counts up when the NF receives or checks */
 	uint64_t received;  /* packets taken from the down ring since the link was made */
 	uint64_t returned;  /* packets given to the up ring, injected ones not counted */
 	uint64_t blanks;    /* blanks taken */

@@ -149,9 +149,9 @@ NFMETA_API int nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue);
 
 /**
  * Stop sending and tell the NFs (their nfmeta_link_check() says
- * -NFMETA_ECLOSING): they return what they hold and detach.  Go on collecting
- * until nfmeta_link_in_flight() is 0 on every queue or your patience ends, then
- * destroy.
+ * -NFMETA_ECLOSING): they receive until nothing comes, return all, and detach.
+ * Go on collecting until nfmeta_link_in_flight() is 0 on every queue or your
+ * patience ends, then destroy.
  *
  * Primary.  Since 0.1.
  */
@@ -159,9 +159,11 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
 
 /**
  * Take the link down.  Frees the packets and blanks that are still in its
- * rings; what a dead NF had in its hands is lost to the pool.
+ * rings (how many: nfmeta_link_stats() before, down and up); what a dead NF had
+ * in its hands is lost to the pool.
  *
- * @param lost  if not NULL: packets and blanks that were in a dead NF's hands
+ * @param lost  if not NULL: packets and blanks that were in a dead NF's hands;
+ *              those freed from the rings are not among them
  * @return 0, or -EBUSY: an NF that is alive is still attached (nothing was done)
  *
  * Primary.  Since 0.1.
@@ -232,7 +234,8 @@ NFMETA_API uint16_t nfmeta_blank_burst(struct nfmeta_link *link, struct rte_mbuf
  * Ask whether the link still stands.  Costs a system call: ask once a second
  * and when idle, not per burst.  Also moves the NF's heartbeat.
  *
- * @return 0; -NFMETA_ECLOSING: return what you hold and detach;
+ * @return 0; -NFMETA_ECLOSING: nothing new is sent: receive until nothing comes,
+ *         return all, detach;
  *         -NFMETA_EPRIMARYGONE: the primary died: do not touch packets any
  *         more, end the process (DPDK cannot attach again inside one process)
  *

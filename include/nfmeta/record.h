@@ -12,10 +12,13 @@
  * the field from its link (nfmeta_link_field) and calls nfmeta_record_get or
  * nfmeta_record_peek.
  *
- * Whatever goes wrong reads as "no record", never as a wrong one: the dynflag
- * tells fresh and recycled mbufs (DPDK clears ol_flags, not dynamic fields),
- * the first two bytes tell foreign and other-version writers, and the seal
- * tells a clobbered record, or one whose packet was moved or cut since.
+ * Whatever goes wrong is meant to read as "no record": the dynflag tells fresh
+ * and recycled mbufs (DPDK clears ol_flags, not dynamic fields), the first two
+ * bytes tell foreign and other-version writers, and the seal tells a clobbered
+ * record, or one whose packet was moved or cut since.  The seal always shows one
+ * push, pull, append or trim and any change within 16 bits; other accidents it
+ * misses once in 2^16.  It does not cover the packet's bytes: who rewrites them
+ * (NAT) stamps anew or takes the record off.
  *
  * Everything down to nfmeta_record_shift is inline; the same functions are
  * symbols of the library, for languages that cannot inline.

@@ -11,7 +11,7 @@
  * The three numbers stand here and nowhere else: CMake reads them from this
  * file, and refuses to configure when lib/nfmeta.map or CHANGELOG.md disagree.
  *
- * The version of the *record and message layout* is another thing, see
+ * The version of the *record and of shared memory* is another thing, see
  * bindings-spec/. It changes rarely; this one changes with every release.
  *
  * The file includes nothing and holds preprocessor lines only.
