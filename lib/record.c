@@ -109,10 +109,11 @@ place(struct nfmeta_field *f, uint8_t placement, uint8_t size, uint16_t headroom
 		f->seal_offset = offsetof(struct nfmeta_record, seal);
 		return 0;
 	}
-	rc = dynfield(dyn_names[placement], size, 8, &f->offset);
+	/* DPDK cannot unregister: the small one first, it is the lesser waste. */
+	rc = dynfield(SEAL_NAME, 2, 2, &f->seal_offset);
 	if (rc != 0)
 		return rc;
-	return dynfield(SEAL_NAME, 2, 2, &f->seal_offset);
+	return dynfield(dyn_names[placement], size, 8, &f->offset);
 }
 
 static int

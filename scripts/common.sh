@@ -152,7 +152,7 @@ hugepages_ensure() {
 hugepages_restore() {
 	local total
 	if [ -n "$nfmeta_huge_mounted" ]; then
-		if umount "$nfmeta_huge_mounted"; then
+		if umount "$nfmeta_huge_mounted" || ! mountpoint -q "$nfmeta_huge_mounted"; then
 			rmdir "$nfmeta_huge_mounted"
 			rmdir /run/nfmeta 2>/dev/null
 		else

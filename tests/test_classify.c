@@ -1151,8 +1151,7 @@ START_TEST(sample_capture)
 	slash = strrchr(path, '/');
 	snprintf(slash != NULL ? slash + 1 : path, 64, "data/sample.pcap");
 	f = fopen(path, "rb");
-	if (f == NULL)
-		return;
+	ck_assert_msg(f != NULL, "%s is missing", path);
 	ck_assert_uint_eq(fread(h, 1, 24, f), 24);
 	ck_assert_uint_eq(h[20], 1); /* Ethernet */
 	while (fread(h, 1, 16, f) == 16) {

@@ -6,6 +6,7 @@
  * so each has a DPDK registry of its own.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -417,7 +418,7 @@ START_TEST(set_flow)
 	nfmeta_record_set_flow(&r, 0, 7, 1, 1);
 	ck_assert_uint_eq(r.flags, NFMETA_FLOW_KNOWN | NFMETA_FLOW_NEW);
 	ck_assert_uint_eq(r.flow_gen, 7);
-	r.flags = 0;
+	r.flags = NFMETA_FLOW_NEW; /* another flow's, from a record that is used again */
 	nfmeta_record_set_flow(&r, 0, 7, 1, 0);
 	ck_assert_uint_eq(r.flags, NFMETA_FLOW_KNOWN | NFMETA_FLOW_REVERSE);
 }
@@ -432,6 +433,7 @@ START_TEST(register_again_is_the_same)
 	ck_assert_int_eq(nfmeta_field_register(NULL, &a), 0);
 	ck_assert_int_eq(a.placement, NFMETA_PLACE_DYNFIELD);
 	ck_assert_int_eq(a.size, NFMETA_RECORD_CORE);
+	ck_assert_uint_ne(a.key, 0);
 	ck_assert_int_eq(nfmeta_field_register(NULL, &b), 0);
 	ck_assert_mem_eq(&a, &b, sizeof(a));
 	c = field_of(0); /* by its name, not by AUTO: the same still */
@@ -563,6 +565,42 @@ START_TEST(auto_names_the_fields_in_the_way)
 }
 END_TEST
 
+/* Room for the record but not for its seal, and the like: what fits is found. */
+START_TEST(auto_at_the_edges)
+{
+	static const struct nfmeta_field_opts tight =
+		NFMETA_FIELD_OPTS(.headroom_use = RTE_PKTMBUF_HEADROOM);
+	static const struct {
+		int left, tight;
+		int placement; /* 0: none */
+	} edges[] = {
+		{8, 0, NFMETA_PLACE_HEADROOM},
+		{8, 1, 0},
+		{9, 1, 0},
+		{16, 0, NFMETA_PLACE_HEADROOM},
+		{16, 1, NFMETA_PLACE_UDATA64},
+		{17, 1, NFMETA_PLACE_UDATA64},
+		{20, 0, NFMETA_PLACE_DYNFIELD},
+		{36, 1, NFMETA_PLACE_DYNFIELD},
+	};
+	struct rte_mbuf_dynfield none;
+	struct nfmeta_field f;
+	int rc;
+
+	fill_mbuf(edges[_i].left);
+	rc = nfmeta_field_register(edges[_i].tight ? &tight : NULL, &f);
+	if (edges[_i].placement == 0) {
+		ck_assert_int_eq(rc, -NFMETA_ENOROOM);
+		return;
+	}
+	ck_assert_msg(rc == 0, "%s", nfmeta_error());
+	ck_assert_int_eq(f.placement, edges[_i].placement);
+	/* nothing but the two bytes of a seal was taken in vain */
+	if (f.placement != NFMETA_PLACE_DYNFIELD)
+		ck_assert_int_lt(rte_mbuf_dynfield_lookup("nfmeta_record_v1", &none), 0);
+}
+END_TEST
+
 START_TEST(auto_takes_the_word_if_nothing_else_fits)
 {
 	static const struct nfmeta_field_opts tight =
@@ -572,6 +610,32 @@ START_TEST(auto_takes_the_word_if_nothing_else_fits)
 	fill_mbuf(12);
 	ck_assert_msg(nfmeta_field_register(&tight, &f) == 0, "%s", nfmeta_error());
 	ck_assert_int_eq(f.placement, NFMETA_PLACE_UDATA64);
+}
+END_TEST
+
+static void *
+another_error(void *unused)
+{
+	static const struct nfmeta_field_opts bad = NFMETA_FIELD_OPTS(.placement = 9);
+	struct nfmeta_field f;
+
+	(void)unused;
+	ck_assert_str_eq(nfmeta_error(), "");
+	ck_assert_int_eq(nfmeta_field_register(&bad, &f), -EINVAL);
+	return NULL;
+}
+
+/* A sentence is the thread's whose call failed. */
+START_TEST(errors_of_two_threads)
+{
+	static const struct nfmeta_field_opts bad = NFMETA_FIELD_OPTS(.placement = 7);
+	struct nfmeta_field f;
+	pthread_t t;
+
+	ck_assert_int_eq(nfmeta_field_register(&bad, &f), -EINVAL);
+	ck_assert_int_eq(pthread_create(&t, NULL, another_error, NULL), 0);
+	pthread_join(t, NULL);
+	ck_assert_ptr_nonnull(strstr(nfmeta_error(), "placement 7"));
 }
 END_TEST
 
@@ -620,7 +684,9 @@ main(void)
 	tcase_add_loop_test(t, beside_a_foreign_field, 0, n);
 	tcase_add_test(t, auto_falls_back_to_headroom);
 	tcase_add_test(t, auto_names_the_fields_in_the_way);
+	tcase_add_loop_test(t, auto_at_the_edges, 0, 8);
 	tcase_add_test(t, auto_takes_the_word_if_nothing_else_fits);
+	tcase_add_test(t, errors_of_two_threads);
 	tcase_add_test(t, error_names);
 	snprintf(prefix, sizeof(prefix), "nfmeta-record-%d", getpid());
 	srunner_run_all(sr, CK_NORMAL);

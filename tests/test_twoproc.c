@@ -263,6 +263,12 @@ role_attach(char **arg)
 static int
 role_plain(char **arg)
 {
+	struct nfmeta_field field = {.flag = 1 << 20,
+				     .offset = 96,
+				     .seal_offset = 92,
+				     .placement = NFMETA_PLACE_DYNFIELD,
+				     .size = NFMETA_RECORD_CORE};
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.field = &field);
 	struct nfmeta_link *link;
 	int rc = plain_eal(arg[0], "secondary", 1);
 
@@ -270,9 +276,14 @@ role_plain(char **arg)
 		printf("1 rte_eal_init\n");
 		return 1;
 	}
-	rc = nfmeta_link_create("other", NULL, &link);
-	if (rc != -NFMETA_EROLE) {
+	rc = nfmeta_link_create("other", &o, &link);
+	if (rc != -NFMETA_EROLE || strstr(nfmeta_error(), "primary only") == NULL) {
 		printf("1 a secondary created a link\n");
+		return 1;
+	}
+	rc = nfmeta_field_register(NULL, &field);
+	if (rc != -NFMETA_EROLE) {
+		printf("1 a secondary registered a field\n");
 		return 1;
 	}
 	rc = nfmeta_link_attach(arg[1], 0, 0, &link);

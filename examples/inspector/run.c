@@ -22,6 +22,10 @@ attach(const struct inspector_opts *o, struct nfmeta_link **link)
 		left -= slice;
 		rc = nfmeta_link_attach(o->link, o->queue, (uint32_t)slice, link);
 	} while (rc == -NFMETA_ENOLINK && left > 0 && !stop_asked());
+	if (rc == -NFMETA_ENOLINK)
+		return complain("no link '%s' within %ju s (--timeout): is it created, and is the"
+				" name right?",
+				o->link, (uintmax_t)o->timeout);
 	return rc == 0 ? 0 : complain("%s", nfmeta_error());
 }
 

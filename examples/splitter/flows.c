@@ -261,7 +261,7 @@ flows_create(uint32_t max_flows, uint64_t timeout_s, const char *csv)
 		return NULL;
 	}
 	if (rte_timer_subsystem_init() != 0) {
-		complain("the timers cannot be made: no hugepage memory is left");
+		complain("the timers cannot be made: no hugepage memory is left: raise -m");
 		free(t);
 		return NULL;
 	}
