@@ -63,6 +63,7 @@ enum work {
 	WORK_HOP,   /* read the mbuf and the header, no record anywhere */
 	WORK_GET,   /* records copied out by nfmeta_recv_burst */
 	WORK_PEEK,  /* records read where they lie */
+	WORK_RAW,   /* as many bytes in the same place, believed as they are */
 	WORK_REDO,  /* nfmeta_classify_burst and a lookup in a flow table */
 	WORK_PLAIN, /* the same, IPv4 only, written by hand */
 	WORK_QUIT,
@@ -73,7 +74,7 @@ static const struct variant {
 	const char *label;
 	uint8_t placement; /* of the link that is used */
 	uint8_t work;
-	uint8_t stamp; /* the primary writes a record */
+	uint8_t stamp; /* 1: the primary writes a record; 2: as many bytes, unproved */
 } variants[] = {
 	{"bare", "bare hop", NFMETA_PLACE_DYNFIELD, WORK_HOP, 0},
 	{"dynfield", "+ record, DYNFIELD", NFMETA_PLACE_DYNFIELD, WORK_GET, 1},
@@ -84,6 +85,7 @@ static const struct variant {
 	{"headroom_peek", "+ record, HEADROOM, peek", NFMETA_PLACE_HEADROOM, WORK_PEEK, 1},
 	{"redo", "+ redo, nfmeta_classify", NFMETA_PLACE_DYNFIELD, WORK_REDO, 0},
 	{"redo_plain", "+ redo, IPv4 by hand", NFMETA_PLACE_DYNFIELD, WORK_PLAIN, 0},
+	{"raw", "+ 16 bytes without proof", NFMETA_PLACE_DYNFIELD, WORK_RAW, 2},
 };
 #define VARIANTS RTE_DIM(variants)
 enum {
@@ -92,7 +94,8 @@ enum {
 	UDATA64,
 	HEADROOM,
 	REDO = 7,
-	REDO_PLAIN
+	REDO_PLAIN,
+	RAW
 };
 
 static const uint32_t sizes[] = {1024, 16384};
@@ -308,7 +311,7 @@ serve(struct nfmeta_link *link, uint32_t seq, const enum work work)
 		packets += n;
 		for (i = 0; i < n; i++) {
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-			if (work == WORK_PEEK)
+			if (work == WORK_PEEK || work == WORK_RAW)
 				nfmeta_record_prefetch(field, pkts[i]);
 		}
 		switch (work) {
@@ -326,6 +329,12 @@ serve(struct nfmeta_link *link, uint32_t seq, const enum work work)
 			for (i = 0; i < n; i++)
 				sum += use_record(nfmeta_record_peek(field, pkts[i]), pkts[i],
 						  &how[i]);
+			break;
+		case WORK_RAW:
+			for (i = 0; i < n; i++)
+				sum += use_record((const struct nfmeta_record *)RTE_PTR_ADD(
+							  pkts[i], field->offset),
+						  pkts[i], &how[i]);
 			break;
 		case WORK_REDO:
 			nfmeta_classify_burst(NFMETA_CLASSIFY_DEFAULT, pkts, n, recs, keys);
@@ -369,6 +378,7 @@ serve(struct nfmeta_link *link, uint32_t seq, const enum work work)
 SERVE(hop, WORK_HOP)
 SERVE(get, WORK_GET)
 SERVE(peek, WORK_PEEK)
+SERVE(raw, WORK_RAW)
 SERVE(redo, WORK_REDO)
 SERVE(plain, WORK_PLAIN)
 
@@ -425,8 +435,8 @@ static int
 secondary(void)
 {
 	static void (*const serves[])(struct nfmeta_link *, uint32_t) = {
-		[WORK_HOP] = serve_hop,	  [WORK_GET] = serve_get,     [WORK_PEEK] = serve_peek,
-		[WORK_REDO] = serve_redo, [WORK_PLAIN] = serve_plain,
+		[WORK_HOP] = serve_hop, [WORK_GET] = serve_get,	  [WORK_PEEK] = serve_peek,
+		[WORK_RAW] = serve_raw, [WORK_REDO] = serve_redo, [WORK_PLAIN] = serve_plain,
 	};
 	struct nfmeta_eal_opts eal = NFMETA_EAL_OPTS(.timeout_ms = 10000);
 	struct nfmeta_link *links[SIZES * PLACES];
@@ -560,8 +570,14 @@ prepare(const struct nfmeta_field *field, struct rte_mbuf **pkts, uint16_t n,
 		if (stamp)
 			recs[i].flow_id = (id + i) & (FLOWS - 1);
 	}
-	if (stamp)
+	if (stamp == 1)
 		nfmeta_record_set_burst(field, pkts, recs, n);
+	if (stamp == 2) {
+		for (i = 0; i < n; i++)
+			prefetch_write(RTE_PTR_ADD(pkts[i], field->offset));
+		for (i = 0; i < n; i++)
+			memcpy(RTE_PTR_ADD(pkts[i], field->offset), &recs[i], NFMETA_RECORD_CORE);
+	}
 }
 
 /* One run.  Every mbuf that is sent is one that was collected just before. */
@@ -581,6 +597,7 @@ run_hop(struct nfmeta_link *link, uint32_t in_flight, const int stamp, const int
 
 	for (i = 0; i < BURST; i++) {
 		nfmeta_record_init(&recs[i]);
+		recs[i].size = field->size;
 		recs[i].flags = NFMETA_L2_VALID | NFMETA_L3_VALID | NFMETA_L4_VALID |
 				NFMETA_L3_CSUM_GOOD | NFMETA_L4_CSUM_GOOD | NFMETA_FLOW_KNOWN;
 		recs[i].l3_off = sizeof(struct rte_ether_hdr);
@@ -654,6 +671,8 @@ RUN_HOP(run_unstamped_read, 0, 0)
 RUN_HOP(run_unstamped_write, 0, 1)
 RUN_HOP(run_stamped_read, 1, 0)
 RUN_HOP(run_stamped_write, 1, 1)
+RUN_HOP(run_raw_read, 2, 0)
+RUN_HOP(run_raw_write, 2, 1)
 
 static void
 order(uint32_t work, uint32_t link)
@@ -679,9 +698,10 @@ await(void)
 static void
 measure_hop(unsigned int s, unsigned int v, unsigned int round)
 {
-	static void (*const runs[2][2])(struct nfmeta_link *, uint32_t, double *, double *) = {
+	static void (*const runs[3][2])(struct nfmeta_link *, uint32_t, double *, double *) = {
 		{run_unstamped_read, run_unstamped_write},
 		{run_stamped_read, run_stamped_write},
+		{run_raw_read, run_raw_write},
 	};
 	unsigned int l = link_index(s, variants[v].placement);
 	struct hop *h = &hops[s][v];
@@ -940,7 +960,7 @@ slowest(unsigned int p, unsigned int first, unsigned int last)
 static void
 find_bars(const struct memory *mem, const struct text *text)
 {
-	unsigned int p;
+	unsigned int p, s;
 
 	for (p = 0; p < PLACES; p++)
 		add_bar("x bare", ratio(1, DYNFIELD + p, BARE).median, 1.05, 0,
@@ -948,6 +968,9 @@ find_bars(const struct memory *mem, const struct text *text)
 	for (p = 0; p < PLACES; p++)
 		add_bar("x bare", ratio(0, DYNFIELD + p, BARE).median, 1.6, 0,
 			"hop + record, %s, %u in flight", place_names[p + 1], sizes[0]);
+	for (s = 0; s < SIZES; s++)
+		add_bar("x unproved", ratio(s, DYNFIELD, RAW).median, 1.05, 0,
+			"hop + record, dynfield : 16 bytes, %u in flight", sizes[s]);
 	add_bar("x record", ratio(1, REDO, DYNFIELD).median, 3, 1,
 		"hop + redo : hop + record, %u in flight", sizes[1]);
 	for (p = 0; p < PLACES; p++)

@@ -1233,7 +1233,7 @@ read_records(const struct nfmeta_field *from, uint8_t placement, uint8_t size,
 		for (i = 0; i < n; i++)
 			nfmeta_record_prefetch(&f, pkts[i]);
 	for (i = 0; i < n; i++)
-		nfmeta_record_get(&f, pkts[i], &recs[i]);
+		nfmeta__get(&f, pkts[i], &recs[i]);
 }
 
 __rte_hot uint16_t

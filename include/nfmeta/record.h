@@ -270,6 +270,42 @@ nfmeta__move(uint16_t *off, int32_t delta)
 	return to >= 0 && to < NFMETA_OFF_NONE;
 }
 
+static inline void
+nfmeta__empty(struct nfmeta_record *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->abi = NFMETA_ABI_MAJOR;
+	r->size = NFMETA_RECORD_FULL;
+	r->l3_off = r->l4_off = r->payload_off = NFMETA_OFF_NONE;
+}
+
+NFMETA__HOT uint32_t
+nfmeta__get(const struct nfmeta_field *f, const struct rte_mbuf *m, struct nfmeta_record *r)
+{
+	const struct nfmeta_record *in = nfmeta__find(f, m, m->data_off, m->pkt_len);
+
+	if (in != NULL && in->size == NFMETA_RECORD_CORE) {
+		memcpy(r, in, NFMETA_RECORD_CORE);
+		memset((uint8_t *)r + NFMETA_RECORD_CORE, 0, sizeof(*r) - NFMETA_RECORD_CORE);
+		return NFMETA_RECORD_CORE;
+	}
+	if (in != NULL && in->size == NFMETA_RECORD_FULL) {
+		memcpy(r, in, NFMETA_RECORD_FULL);
+		memset(r->seal, 0, sizeof(r->seal));
+		return NFMETA_RECORD_FULL;
+	}
+	nfmeta__empty(r);
+	if (in == NULL) {
+		r->size = 0;
+		return 0;
+	}
+	if (in->size == NFMETA_RECORD_WORD)
+		memcpy(r, in, NFMETA_RECORD_WORD);
+	else
+		memcpy(r, in, NFMETA_RECORD_WIDE);
+	return r->size;
+}
+
 /* ---- The record of one packet ------------------------------------------- */
 
 /**
@@ -280,10 +316,7 @@ nfmeta__move(uint16_t *off, int32_t delta)
 NFMETA_INLINE void
 nfmeta_record_init(struct nfmeta_record *r)
 {
-	memset(r, 0, sizeof(*r));
-	r->abi = NFMETA_ABI_MAJOR;
-	r->size = NFMETA_RECORD_FULL;
-	r->l3_off = r->l4_off = r->payload_off = NFMETA_OFF_NONE;
+	nfmeta__empty(r);
 }
 
 /**
@@ -336,28 +369,7 @@ nfmeta_record_peek(const struct nfmeta_field *f, const struct rte_mbuf *m)
 NFMETA_INLINE uint32_t
 nfmeta_record_get(const struct nfmeta_field *f, const struct rte_mbuf *m, struct nfmeta_record *r)
 {
-	const struct nfmeta_record *in = nfmeta_record_peek(f, m);
-
-	if (in != NULL && in->size == NFMETA_RECORD_CORE) {
-		memcpy(r, in, NFMETA_RECORD_CORE);
-		memset((uint8_t *)r + NFMETA_RECORD_CORE, 0, sizeof(*r) - NFMETA_RECORD_CORE);
-		return NFMETA_RECORD_CORE;
-	}
-	if (in != NULL && in->size == NFMETA_RECORD_FULL) {
-		memcpy(r, in, NFMETA_RECORD_FULL);
-		memset(r->seal, 0, sizeof(r->seal));
-		return NFMETA_RECORD_FULL;
-	}
-	nfmeta_record_init(r);
-	if (in == NULL) {
-		r->size = 0;
-		return 0;
-	}
-	if (in->size == NFMETA_RECORD_WORD)
-		memcpy(r, in, NFMETA_RECORD_WORD);
-	else
-		memcpy(r, in, NFMETA_RECORD_WIDE);
-	return r->size;
+	return nfmeta__get(f, m, r);
 }
 
 /**
@@ -451,10 +463,10 @@ nfmeta__get_burst(const struct nfmeta_field *from, uint8_t placement, uint8_t si
 		nfmeta_record_prefetch(&f, pkts[i]);
 	for (i = 0; i + NFMETA__AHEAD < n; i++) {
 		nfmeta_record_prefetch(&f, pkts[i + NFMETA__AHEAD]);
-		have += nfmeta_record_get(&f, pkts[i], &recs[i]) != 0;
+		have += nfmeta__get(&f, pkts[i], &recs[i]) != 0;
 	}
 	for (; i < n; i++)
-		have += nfmeta_record_get(&f, pkts[i], &recs[i]) != 0;
+		have += nfmeta__get(&f, pkts[i], &recs[i]) != 0;
 	return (uint16_t)have;
 }
 
