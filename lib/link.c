@@ -1253,8 +1253,8 @@ nfmeta_recv_burst(struct nfmeta_link *link, struct rte_mbuf **pkts, struct nfmet
 	k = rte_ring_sc_dequeue_burst(nf->down, (void **)pkts, n, &left);
 	if (k == 0)
 		return 0;
-	ahead(nf->down, left, n,
-	      recs != NULL && f->placement != NFMETA_PLACE_HEADROOM ? f->offset : 0, false);
+	/* The record's line too: who wants no copies will peek. */
+	ahead(nf->down, left, n, f->placement != NFMETA_PLACE_HEADROOM ? f->offset : 0, false);
 	nf->received += k;
 	put(&nf->shared->received, nf->received);
 	if (recs == NULL)
