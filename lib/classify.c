@@ -364,6 +364,22 @@ parse_ipv4(struct pkt *p)
 	return !(p->flags & NFMETA_FRAG_LATER);
 }
 
+/* RFC 6275: the checksum is for the home address, not for the header's source. */
+static int
+has_home_address(const struct pkt *p, uint32_t at, uint32_t end)
+{
+	const uint8_t *opt;
+	uint8_t buf[2];
+
+	while (at + 2 <= end) {
+		opt = bytes_at(p, at, 2, buf);
+		if (opt[0] == 0xc9)
+			return 1;
+		at += opt[0] == 0 ? 1 : 2u + opt[1]; /* Pad1 has no length */
+	}
+	return 0;
+}
+
 static int
 parse_ipv6(struct pkt *p)
 {
@@ -416,9 +432,9 @@ parse_ipv6(struct pkt *p)
 		if (p->proto == IPPROTO_FRAGMENT && (be16(h + 2) & RTE_IPV6_FRAG_USED_MASK))
 			p->flags |= be16(h + 2) & RTE_IPV6_EHDR_FO_MASK ? NFMETA_FRAG_LATER
 									: NFMETA_FRAG_FIRST;
-		/* segments left; a home address (RFC 6275), which is padded to this place */
+		/* segments left, or another home */
 		if ((p->proto == IPPROTO_ROUTING && h[3] != 0) ||
-		    (p->proto == IPPROTO_DSTOPTS && h[6] == 0xc9 && h[7] == 16))
+		    (p->proto == IPPROTO_DSTOPTS && has_home_address(p, p->off + 2, p->off + len)))
 			p->detour = 1;
 		p->proto = h[0];
 		p->off += len;

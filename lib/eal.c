@@ -17,6 +17,7 @@
 
 #include <rte_config.h>
 #include <rte_eal.h>
+#include <rte_eal_memconfig.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
@@ -438,8 +439,14 @@ remove_own_files(void)
 void
 nfmeta_eal_detach(void)
 {
-	if (eal.lcore >= 0)
+	/* The lock keeps the primary from asking just now.  A dead one may hold it. */
+	if (eal.lcore >= 0 && rte_eal_primary_proc_alive(NULL)) {
+		rte_mcfg_mem_read_lock();
 		remove_own_files();
+		rte_mcfg_mem_read_unlock();
+	} else if (eal.lcore >= 0) {
+		remove_own_files();
+	}
 	drop_lcore();
 	close_log();
 }

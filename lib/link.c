@@ -1195,7 +1195,7 @@ nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct
 		/* A link that is just being destroyed has its queues taken, too. */
 		if (rc == -NFMETA_EQUEUETAKEN && link->lease >= 0 && taken++ < 3)
 			usleep(ATTACH_POLL_US);
-		else if (rc == -EAGAIN && now < end)
+		else if ((rc == -EAGAIN || rc == -NFMETA_ENOLINK) && now < end)
 			usleep((useconds_t)RTE_MIN(end - now, (uint64_t)ATTACH_POLL_US));
 		else
 			break;
@@ -1398,8 +1398,10 @@ nfmeta_link_detach(struct nfmeta_link *link)
 				    nf->received - nf->returned, nf->blanks - nf->injected,
 				    link->shared->name);
 	__atomic_store_n(&nf->shared->state, NFMETA_QUEUE_FREE, __ATOMIC_RELEASE);
-	if (link->lease >= 0)
+	if (link->lease >= 0) {
+		lease_lock(link->lease, LEASE_NF, F_UNLCK); /* children may have copies */
 		close(link->lease);
+	}
 	free(link);
 	return 0;
 }

@@ -68,8 +68,10 @@ nfmeta_huge_grow() {
 	total=$(<"$nfmeta_huge_sys/nr_hugepages")
 	free=$(nfmeta_huge_free)
 	[ "$free" -ge "$1" ] && return 0
+	local before=$nfmeta_huge_added
+	nfmeta_huge_added=$((before + $1 - free)) # first: the script may be ended in between
 	echo $((total + $1 - free)) 2>/dev/null >"$nfmeta_huge_sys/nr_hugepages"
-	nfmeta_huge_added=$((nfmeta_huge_added + $(<"$nfmeta_huge_sys/nr_hugepages") - total))
+	nfmeta_huge_added=$((before + $(<"$nfmeta_huge_sys/nr_hugepages") - total))
 	[ "$(nfmeta_huge_free)" -ge "$1" ]
 }
 
@@ -103,7 +105,7 @@ nfmeta_huge_sweep() {
 # Makes sure that so many MiB of 2 MiB pages are free, and mounts a hugetlbfs of
 # its own (or takes one that is there, where mounting is forbidden); sets
 # NFMETA_HUGE_DIR to where. Fails with a sentence when that is not possible.
-# Call hugepages_restore at the end (on_exit hugepages_restore).
+# Say "on_exit hugepages_restore" before: the script may be ended in between.
 hugepages_ensure() {
 	local mib=$1 pages=$((($1 + 1) / 2))
 
@@ -130,10 +132,10 @@ hugepages_ensure() {
 
 	nfmeta_huge_sweep
 	NFMETA_HUGE_DIR=/run/nfmeta/huge-$$
-	if mkdir -p "$NFMETA_HUGE_DIR" &&
-		mount -t hugetlbfs -o pagesize=2M,mode=0700 nfmeta "$NFMETA_HUGE_DIR" 2>/dev/null; then
-		nfmeta_huge_mounted=$NFMETA_HUGE_DIR
-	else
+	nfmeta_huge_mounted=$NFMETA_HUGE_DIR
+	if ! mkdir -p "$NFMETA_HUGE_DIR" ||
+		! mount -t hugetlbfs -o pagesize=2M,mode=0700 nfmeta "$NFMETA_HUGE_DIR" 2>/dev/null; then
+		nfmeta_huge_mounted=
 		rmdir "$NFMETA_HUGE_DIR" 2>/dev/null
 		if ! NFMETA_HUGE_DIR=$(nfmeta_huge_find_mount); then
 			complain "mounting a hugetlbfs under /run/nfmeta failed, and none with 2 MiB" \
@@ -152,7 +154,7 @@ hugepages_ensure() {
 hugepages_restore() {
 	local total
 	if [ -n "$nfmeta_huge_mounted" ]; then
-		if umount "$nfmeta_huge_mounted" || ! mountpoint -q "$nfmeta_huge_mounted"; then
+		if umount "$nfmeta_huge_mounted" 2>/dev/null || ! mountpoint -q "$nfmeta_huge_mounted"; then
 			rmdir "$nfmeta_huge_mounted"
 			rmdir /run/nfmeta 2>/dev/null
 		else

@@ -25,7 +25,7 @@
  *
  *   eth  tag:TPID:TCI  ip4:FRAGFIELD  opt (4 bytes of IPv4 options)
  *   lsrr (8 bytes: a source route)  ip6  hop:LEN  dst:LEN  route:LEN:SEGMENTSLEFT
- *   home (a home address)  mh:LEN  frag:FIELD  ah:LEN  tcp:SRC:DST
+ *   home (a home address), latehome (behind padding)  mh:LEN  frag:FIELD  ah:LEN  tcp:SRC:DST
  *   tcpopt:SRC:DST (8 bytes of options)  udp:SRC:DST  sctp:SRC:DST
  *   icmp:TYPE:ID  icmp6:TYPE:ID  proto:NUMBER  data:LEN  rev (addresses swapped)
  *   end (lengths and checksums are filled here, not at the last layer); behind it:
@@ -216,6 +216,9 @@ add(struct build *p, const char *name, unsigned int a, unsigned int b)
 	} else if (strcmp(name, "home") == 0) {
 		h = layer(p, 24, IPPROTO_DSTOPTS, 0);
 		memcpy(h, "\0\x02\x01\x02\0\0\xc9\x10", 8);
+	} else if (strcmp(name, "latehome") == 0) { /* not the first option */
+		h = layer(p, 32, IPPROTO_DSTOPTS, 0);
+		memcpy(h, "\0\x03\x01\x08\0\0\0\0\0\0\0\0\0\0\xc9\x10", 16);
 	} else if (strcmp(name, "route") == 0) {
 		h = layer(p, a, IPPROTO_ROUTING, 0);
 		h[1] = (uint8_t)(a / 8 - 1);
@@ -433,6 +436,7 @@ static const struct kind {
 	/* the checksum is for addresses that are not in the IP header */
 	{"eth/ip6/route:24:1/tcp:1:2", V4, 14, 78, 98, 6, 1, 2, PT(ETHER, IPV6_EXT, TCP)},
 	{"eth/ip6/home/tcp:1:2", V4, 14, 78, 98, 6, 1, 2, PT(ETHER, IPV6_EXT, TCP)},
+	{"eth/ip6/latehome/tcp:1:2", V4, 14, 86, 106, 6, 1, 2, PT(ETHER, IPV6_EXT, TCP)},
 	{"eth/ip4/opt/lsrr/tcp:1:2", V4 | G3, 14, 46, 66, 6, 1, 2, PT(ETHER, IPV4_EXT, TCP)},
 	/* fragments */
 	{"eth/ip4:0x2000/tcp:1:2/data:4", V4 | G3 | FF, 14, 34, 54, 6, 1, 2, PT(ETHER, IPV4, FRAG)},

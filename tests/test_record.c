@@ -166,6 +166,27 @@ START_TEST(prefix_rule)
 }
 END_TEST
 
+/* A size that there is not is taken down to one that there is. */
+START_TEST(odd_sizes)
+{
+	static const uint8_t sizes[][2] = {{4, 0},   {7, 0},   {8, 8},	 {9, 8},   {12, 8},
+					   {17, 16}, {31, 16}, {33, 32}, {63, 32}, {200, 64}};
+	struct nfmeta_field f = field_of(usable[_i]);
+	struct nfmeta_record r = sample(), out;
+	struct rte_mbuf *m = packet(100);
+	uint32_t want;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		r.size = sizes[i][0];
+		want = RTE_MIN(sizes[i][1], f.size);
+		ck_assert_int_eq(nfmeta_record_set(&f, m, &r), want != 0);
+		ck_assert_uint_eq(nfmeta_record_get(&f, m, &out), want);
+	}
+	rte_pktmbuf_free(m);
+}
+END_TEST
+
 START_TEST(recycled_mbuf_has_none)
 {
 	struct nfmeta_field f = field_of(usable[_i]);
@@ -269,6 +290,7 @@ START_TEST(shift_push_pull)
 	struct nfmeta_record r = sample(), out;
 	struct rte_mbuf *m = packet(1000);
 
+	r.flags |= NFMETA_L2_VALID;
 	ck_assert_int_eq(nfmeta_record_set(&f, m, &r), 1);
 	ck_assert_ptr_nonnull(rte_pktmbuf_prepend(m, 4));
 	ck_assert_int_eq(nfmeta_record_shift(&f, m, -4), 1);
@@ -279,14 +301,26 @@ START_TEST(shift_push_pull)
 		ck_assert_uint_eq(out.l4_off, 38);
 		ck_assert_uint_eq(out.payload_off, 58);
 	}
+	/* the packet starts with something else now; what was checked behind it stays */
+	ck_assert_uint_eq(out.flags, NFMETA_L3_VALID | NFMETA_FLOW_KNOWN);
 	ck_assert_ptr_nonnull(rte_pktmbuf_adj(m, 18));
+	if (f.size < NFMETA_RECORD_CORE) { /* cannot tell what was pulled off */
+		ck_assert_int_eq(nfmeta_record_shift(&f, m, 18), 0);
+		ck_assert_ptr_null(nfmeta_record_peek(&f, m));
+		rte_pktmbuf_free(m);
+		return;
+	}
 	ck_assert_int_eq(nfmeta_record_shift(&f, m, 18), 1);
 	ck_assert_uint_eq(nfmeta_record_get(&f, m, &out), f.size);
-	if (f.size >= 16)
-		ck_assert_uint_eq(out.l3_off, 0);
-	/* a lie about the distance, and L3 pulled off: none */
+	ck_assert_uint_eq(out.l3_off, 0);
+	/* L3 pulled off, and a lie about the distance: none */
 	ck_assert_ptr_nonnull(rte_pktmbuf_adj(m, 2));
-	ck_assert_int_eq(nfmeta_record_shift(&f, m, f.size >= 16 ? 2 : 3), 0);
+	ck_assert_int_eq(nfmeta_record_shift(&f, m, 2), 0);
+	ck_assert_ptr_null(nfmeta_record_peek(&f, m));
+	r.l3_off = 14;
+	ck_assert_int_eq(nfmeta_record_set(&f, m, &r), 1);
+	ck_assert_ptr_nonnull(rte_pktmbuf_adj(m, 2));
+	ck_assert_int_eq(nfmeta_record_shift(&f, m, 3), 0);
 	ck_assert_ptr_null(nfmeta_record_peek(&f, m));
 	rte_pktmbuf_free(m);
 }
@@ -665,6 +699,7 @@ main(void)
 	tcase_add_loop_test(t, round_trip, 0, n);
 	tcase_add_loop_test(t, size_zero_takes_it_off, 0, n);
 	tcase_add_loop_test(t, prefix_rule, 0, n);
+	tcase_add_loop_test(t, odd_sizes, 0, n);
 	tcase_add_loop_test(t, recycled_mbuf_has_none, 0, n);
 	tcase_add_loop_test(t, clobbered, 0, n);
 	tcase_add_loop_test(t, foreign_bytes, 0, n);

@@ -53,6 +53,7 @@ struct json {
 	const char *path;
 	int depth;
 	bool comma;
+	bool created; /* the file was not there before */
 };
 
 /* Opens the file at once, so that a bad path shows before the work. */
@@ -64,7 +65,7 @@ void json_number(struct json *j, const char *key, uint64_t value);
 void json_real(struct json *j, const char *key, double value);
 /* Ends the report; 0, or -1 and the line said. */
 int json_close(struct json *j);
-/* Takes the file away again: there is nothing to report. */
+/* There is nothing to report: a file that was made is taken away again. */
 void json_discard(struct json *j);
 
 /* ---- primary.c: EAL as a primary process, and nothing left of it ----------- */

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The libnfmeta authors
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common.h"
@@ -10,11 +12,22 @@
 int
 json_open(struct json *j, const char *path)
 {
+	int fd;
+
 	memset(j, 0, sizeof(*j));
 	if (path == NULL)
 		return 0;
 	j->path = path;
-	j->file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+	if (strcmp(path, "-") == 0) {
+		j->file = stdout;
+		return 0;
+	}
+	/* What is there stays until there is a report to put in its place. */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	j->created = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	j->file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (j->file == NULL)
 		return complain("--json: cannot write \"%s\": %s", path, strerror(errno));
 	return 0;
@@ -88,6 +101,7 @@ json_real(struct json *j, const char *key, double value)
 int
 json_close(struct json *j)
 {
+	struct stat st;
 	int bad;
 
 	if (j->file == NULL)
@@ -95,7 +109,9 @@ json_close(struct json *j)
 	while (j->depth > 0)
 		json_end(j);
 	fputc('\n', j->file);
-	bad = ferror(j->file);
+	bad = ferror(j->file) || fflush(j->file) != 0;
+	if (!bad && j->file != stdout && fstat(fileno(j->file), &st) == 0 && S_ISREG(st.st_mode))
+		bad |= ftruncate(fileno(j->file), ftello(j->file)) != 0; /* a longer old one */
 	if (j->file == stdout)
 		bad |= fflush(stdout) != 0;
 	else
@@ -111,7 +127,8 @@ json_discard(struct json *j)
 {
 	if (j->file != NULL && j->file != stdout) {
 		fclose(j->file);
-		unlink(j->path);
+		if (j->created)
+			unlink(j->path);
 	}
 	j->file = NULL;
 }

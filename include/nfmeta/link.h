@@ -23,7 +23,8 @@
  *
  * Threads: for each queue, one thread of the primary sends and collects, one
  * thread of the NF receives, returns and takes blanks.  Different queues are
- * independent.  Create, close and destroy: one thread, no other one in a call
+ * independent.  An NF that forks passes its sign of life on: let the child close
+ * its files or exec.  Create, close and destroy: one thread, no other one in a call
  * on that link.  Stats, peer and check: any thread.
  */
 
@@ -164,6 +165,10 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
  *
  * @param lost  if not NULL: packets and blanks that were in a dead NF's hands;
  *              those freed from the rings are not among them
+ *
+ * DPDK asks all secondaries when memory is given back, and waits up to 5 s for
+ * one that was killed a moment ago: not for a thread that still moves packets.
+ *
  * @return 0, or -EBUSY: an NF that is alive is still attached (nothing was done)
  *
  * Primary.  Since 0.1.

@@ -18,7 +18,11 @@
  * record, or one whose packet was moved or cut since.  The seal always shows one
  * push, pull, append or trim and any change within 16 bits; other accidents it
  * misses once in 2^16.  It does not cover the packet's bytes: who rewrites them
- * (NAT) stamps anew or takes the record off.
+ * (NAT) stamps anew or takes the record off.  Nor can it know a flag that was
+ * copied into another mbuf without the record's bytes, where an old record of the
+ * same start and length may lie: take the record off (nfmeta_record_clear) before
+ * rte_gso_segment, and with HEADROOM before rte_pktmbuf_copy or attaching an
+ * external buffer.
  *
  * Everything down to nfmeta_record_shift is inline; the same functions are
  * symbols of the library, for languages that cannot inline.
@@ -215,8 +219,8 @@ nfmeta__set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct nfmet
 	uint64_t w0, w1 = 0, gen;
 	uint32_t l3_l4;
 
-	if (unlikely(r->size < size))
-		size = r->size;
+	if (unlikely(r->size < size)) /* to a size that there is */
+		size = r->size < 8 ? 0 : r->size < 16 ? 8 : r->size < 32 ? 16 : 32;
 	if (unlikely(size < NFMETA_RECORD_WORD) || nfmeta__tight(f, m) || nfmeta__shared(f, m)) {
 		m->ol_flags &= ~f->flag;
 		return 0;
@@ -404,8 +408,10 @@ nfmeta_record_set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct
 /**
  * Tell the record that the start of the packet has moved: call it right after
  * rte_pktmbuf_adj(m, delta) with +delta, after rte_pktmbuf_prepend(m, n) with
- * -n.  Offsets move along.  The record comes off if it was not valid before,
- * if its L3 header was pulled off, if an offset would no longer fit, or if it
+ * -n.  Offsets move along, and NFMETA_L2_VALID goes: the packet need not start
+ * with Ethernet any more.  The record comes off if it was not valid before,
+ * if its L3 header was pulled off (with a record of 8 bytes: if anything was), if an
+ * offset would no longer fit, or if it
  * lies in the headroom of a buffer that another mbuf shares.
  *
  * Without this call a moved packet reads as "no record".  After a change at
@@ -423,13 +429,16 @@ nfmeta_record_shift(const struct nfmeta_field *f, struct rte_mbuf *m, int32_t de
 		nfmeta__find(f, m, (uint16_t)(m->data_off - delta), m->pkt_len + (uint32_t)delta);
 	uint64_t w1;
 
-	if (r == NULL || nfmeta__shared(f, m) ||
+	/* a word alone has no offset that could tell whether L3 was pulled off */
+	if (r == NULL || nfmeta__shared(f, m) || (r->size < NFMETA_RECORD_CORE && delta > 0) ||
 	    (r->size >= NFMETA_RECORD_CORE &&
 	     !(nfmeta__move(&r->l3_off, delta) && nfmeta__move(&r->l4_off, delta) &&
 	       nfmeta__move(&r->payload_off, delta)))) {
 		nfmeta_record_clear(f, m);
 		return 0;
 	}
+	if (delta != 0)
+		r->flags &= (uint16_t)~NFMETA_L2_VALID;
 	w1 = f->size >= 16 ? nfmeta__word(r, 1) : 0;
 	nfmeta__seal_write(f, nfmeta__base(f, m),
 			   nfmeta__seal(f, nfmeta__word(r, 0), w1, r, m->data_off, m->pkt_len));

@@ -26,8 +26,8 @@ declare -A pid=() # of the programs that were started
 mkdir -p "$work"
 on_exit rm -rf "$work"
 if [ -z "${NFMETA_HUGE_DIR:-}" ]; then
-	hugepages_ensure 256 || die "the chain tests need hugepages."
 	on_exit hugepages_restore
+	hugepages_ensure 256 || die "the chain tests need hugepages."
 fi
 eal=(-- --huge-dir "$NFMETA_HUGE_DIR")
 
