@@ -960,7 +960,7 @@ slowest(unsigned int p, unsigned int first, unsigned int last)
 static void
 find_bars(const struct memory *mem, const struct text *text)
 {
-	unsigned int p, s;
+	unsigned int p;
 
 	for (p = 0; p < PLACES; p++)
 		add_bar("x bare", ratio(1, DYNFIELD + p, BARE).median, 1.05, 0,
@@ -968,9 +968,6 @@ find_bars(const struct memory *mem, const struct text *text)
 	for (p = 0; p < PLACES; p++)
 		add_bar("x bare", ratio(0, DYNFIELD + p, BARE).median, 1.6, 0,
 			"hop + record, %s, %u in flight", place_names[p + 1], sizes[0]);
-	for (s = 0; s < SIZES; s++)
-		add_bar("x unproved", ratio(s, DYNFIELD, RAW).median, 1.05, 0,
-			"hop + record, dynfield : 16 bytes, %u in flight", sizes[s]);
 	add_bar("x record", ratio(1, REDO, DYNFIELD).median, 3, 1,
 		"hop + redo : hop + record, %u in flight", sizes[1]);
 	for (p = 0; p < PLACES; p++)
