@@ -28,6 +28,8 @@ __attribute__((format(printf, 1, 2))) void note(const char *fmt, ...);
 /* Numbers in options: the whole text, within bounds.  0, or -1 and the line said. */
 int parse_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);
 int parse_choice(const char *option, const char *text, const char *const *names, int *index);
+/* What getopt_long() returned '?' or ':' for; -1. */
+int bad_option(int c, char **argv);
 
 /* ---- stop.c: SIGINT and SIGTERM ------------------------------------------- */
 

@@ -3,6 +3,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,18 @@ note(const char *fmt, ...)
 	va_start(ap, fmt);
 	say_line(fmt, ap);
 	va_end(ap);
+}
+
+int
+bad_option(int c, char **argv)
+{
+	char letter[3] = {'-', (char)optopt, '\0'};
+	bool is_letter = optopt > 0 && optopt < 256;
+	const char *word = is_letter ? letter : argv[optind - 1];
+
+	if (c == ':')
+		return complain("%s needs a value (see --help)", word);
+	return complain("unknown option %s (see --help)", word);
 }
 
 int

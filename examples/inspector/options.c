@@ -70,18 +70,6 @@ inspector_defaults(struct inspector_opts *o)
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
 }
 
-static int
-bad_option(int c, char **argv)
-{
-	char letter[3] = {'-', (char)optopt, '\0'};
-	bool is_letter = optopt > 0 && optopt < 256;
-	const char *word = is_letter ? letter : argv[optind - 1];
-
-	if (c == ':')
-		return complain("%s needs a value (see --help)", word);
-	return complain("unknown option %s (see --help)", word);
-}
-
 int
 inspector_options(int argc, char **argv, struct inspector_opts *o)
 {

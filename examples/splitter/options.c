@@ -196,19 +196,6 @@ check(struct splitter_opts *o)
 	return 0;
 }
 
-/* What getopt found fault with, in one line. */
-static int
-bad_option(int c, char **argv)
-{
-	char letter[3] = {'-', (char)optopt, '\0'};
-	bool is_letter = optopt > 0 && optopt < 256;
-	const char *word = is_letter ? letter : argv[optind - 1];
-
-	if (c == ':')
-		return complain("%s needs a value (see --help)", word);
-	return complain("unknown option %s (see --help)", word);
-}
-
 int
 splitter_options(int argc, char **argv, struct splitter_opts *o)
 {

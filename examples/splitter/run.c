@@ -111,6 +111,7 @@ collect(struct splitter *s)
 static void
 check_peers(struct splitter *s, uint64_t now)
 {
+	struct nfmeta_link_stats stats = {.sz = sizeof(stats)};
 	uint64_t patience = RTE_MAX(s->o->wait_nf, UINT64_C(1)) * s->hz;
 	uint16_t q;
 
@@ -127,7 +128,10 @@ check_peers(struct splitter *s, uint64_t now)
 		default:
 			if (s->absent[q] == 0) {
 				s->absent[q] = now;
-				note("the NF of queue %u left", q);
+				nfmeta_link_stats(s->link, q, &stats);
+				note(stats.epoch > 0 ? "the NF of queue %u left"
+						     : "no NF serves queue %u",
+				     q);
 			}
 			/* told not to wait for one, and nothing has to wait for it */
 			if (s->o->wait_nf == 0 && s->o->when_full != NFMETA_FULL_WAIT &&
