@@ -22,6 +22,30 @@ nfmeta__fail(int code, const char *fmt, ...)
 	return -code;
 }
 
+int
+nfmeta__check_name(const char *what, const char *name)
+{
+	size_t i;
+
+	if (name == NULL || name[0] == '\0')
+		return nfmeta__fail(EINVAL, "a %s needs a name: 1 to %d characters", what,
+				    NFMETA_LINK_NAME_MAX);
+	for (i = 0; name[i] != '\0'; i++) {
+		char c = name[i];
+
+		if (i == NFMETA_LINK_NAME_MAX)
+			return nfmeta__fail(EINVAL, "no %s can be called '%.40s': longer than %d",
+					    what, name, NFMETA_LINK_NAME_MAX);
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      c == '_' || c == '-' || c == '.'))
+			return nfmeta__fail(EINVAL,
+					    "no %s can be called '%.40s': character %zu is 0x%02x; "
+					    "letters, digits, '_', '-' and '.' are allowed",
+					    what, name, i + 1, (unsigned char)c);
+	}
+	return 0;
+}
+
 const char *
 nfmeta_error(void)
 {
@@ -45,7 +69,8 @@ nfmeta_strerror(int rc)
 		NAME(NFMETA_EADDRESS),	 NAME(NFMETA_EFEATURE),	    NAME(NFMETA_ENOLINK),
 		NAME(NFMETA_EFORMAT),	 NAME(NFMETA_ENOROOM),	    NAME(NFMETA_EFIELD),
 		NAME(NFMETA_ECLOSING),	 NAME(NFMETA_EPRIMARYGONE), NAME(NFMETA_EDEADNF),
-		NAME(NFMETA_EEAL),
+		NAME(NFMETA_EEAL),	 NAME(NFMETA_EMESSAGE),	    NAME(NFMETA_EGAP),
+		NAME(NFMETA_ENOFLOW),
 	};
 #undef NAME
 	const char *name;

@@ -18,6 +18,9 @@
  */
 __attribute__((format(printf, 2, 3))) int nfmeta__fail(int code, const char *fmt, ...);
 
+/* 0, or -EINVAL and the sentence: what ("link") a name that one can have. */
+int nfmeta__check_name(const char *what, const char *name);
+
 /*
  * Take over an option struct of a caller that knows `given` bytes of it: what
  * the caller does not know is 0, what is not known here must be 0.
@@ -61,5 +64,31 @@ void nfmeta__handshake_local(struct nfmeta_shared_link *s);
  * @return 0, or a refusal of nfmeta_link_attach()
  */
 int nfmeta__handshake_check(const void *bytes, size_t len, const char *name, uint32_t queue);
+
+/*
+ * Judge the bytes of a flow-state message.
+ *
+ * @param up  nonzero: one that an NF sent
+ * @return its bytes if it may be delivered; 0: well-formed, but to be skipped;
+ *         -EAGAIN: len is less than it says it has; -NFMETA_EMESSAGE: no message,
+ *         or one that must be known and is not
+ */
+int nfmeta__flow_check(const void *bytes, size_t len, int up);
+
+/* ---- table.c for link.c and flow.c ------------------------------------------- */
+
+/*
+ * Find the table that a handshake names, for reading.  Whether the name has an end
+ * is judged before.
+ *
+ * @return 0; -NFMETA_EFORMAT, -NFMETA_EABI, -ENOMEM
+ */
+int nfmeta__table_find(const char *zone, struct nfmeta_table **table);
+/* What nfmeta__table_find() gave; NULL and a table made here: nothing. */
+void nfmeta__table_drop(struct nfmeta_table *table);
+/* Name of its memzone. */
+const char *nfmeta__table_zone(const struct nfmeta_table *table);
+/* A down message of natural entry size; ids that are out of range are left out. */
+void nfmeta__table_apply(struct nfmeta_table *table, uint8_t type, const void *entries, uint16_t n);
 
 #endif

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The libnfmeta authors
  */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TSAN
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define TSAN
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
-#ifdef TSAN
-/* DPDK's other ring code orders plain accesses by barriers, which it cannot see. */
-#define RTE_USE_C11_MEM_MODEL
-#endif
+#include "link.h" /* first: it chooses the memory model of rte_ring */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,9 +27,7 @@
 #include <rte_ring.h>
 #include <rte_version.h>
 
-#include "internal.h"
-
-#define FEATURES_KNOWN UINT64_C(0)
+#define FEATURES_KNOWN NFMETA_FEATURE_INBAND
 
 #define DEFAULT_RING_SIZE 1024
 #define DEFAULT_WAIT_US 1000
@@ -48,72 +35,17 @@
 #define STOCK_BULK 32	/* blanks put on the ring at a time */
 #define RETURN_CHUNK 64 /* packets tagged at a time */
 #define ATTACH_POLL_US 2000
-#define SPIN_POLLS 256 /* of a waiting sender, before it lets others run */
+#define FLOW_RING_MIN 512 /* the longest message has 261 words */
+#define FLOW_RING_MAX 1048576
+#define DEFAULT_FLOW_RING 8192
+#define FLOW_BACKLOG_MAX 16777216
+#define DEFAULT_FLOW_BACKLOG 65536
+#define QUEUE_SIZE_FLOW 448 /* of a struct nfmeta_shared_queue with flow state */
+#define SPIN_POLLS 256	    /* of a waiting sender, before it lets others run */
 
 /* Bytes of a lease file; who holds the lock on one is there. */
 #define LEASE_NF 0
 #define LEASE_PRIMARY 1
-
-/* The primary's side of a queue.  Counters are what the shared ones mirror. */
-struct upfront {
-	struct rte_ring *down;
-	struct rte_ring *up;
-	struct rte_ring *blank;
-	struct nfmeta_shared_queue *shared;
-	uint64_t sent;
-	uint64_t back;	     /* of the sent: out of the up ring; collected or in the stash */
-	uint32_t limit;	     /* packets admitted; 0 when closed */
-	uint32_t restock_at; /* missing blanks that are worth an allocation */
-	uint64_t collected;
-	uint64_t stocked;
-	uint64_t unstocked;
-	uint64_t refused;
-	struct rte_mbuf **stash; /* NFMETA_FULL_WAIT: taken from the up ring while waiting */
-	uint32_t stash_head;
-	uint32_t stash_tail;
-	int lease;
-} __rte_cache_aligned;
-
-/* The NF's side of its queue. */
-struct nf {
-	struct rte_ring *down;
-	struct rte_ring *up;
-	struct rte_ring *blank;
-	struct nfmeta_shared_queue *shared;
-	uint64_t received;
-	uint64_t returned;
-	uint64_t blanks;
-	uint64_t injected;
-} __rte_cache_aligned;
-
-struct nfmeta_link {
-	struct nf nf; /* all 0 in the primary's handle */
-	struct nfmeta_field field;
-	struct nfmeta_shared_link *shared;
-	uint64_t wait_cycles;
-	struct rte_mempool *pool;
-	uint32_t blanks;
-	uint32_t stash_size;
-	uint16_t served; /* queues in q[]: those of the link, or 0 in an NF's handle */
-	uint16_t queues; /* of the link */
-	uint8_t gone;	 /* NF: the primary was seen dead */
-	int lease;	 /* NF */
-	uint32_t instance;
-	const struct rte_memzone *zone;
-	struct upfront q[];
-};
-
-static inline void
-put(uint64_t *counter, uint64_t value)
-{
-	__atomic_store_n(counter, value, __ATOMIC_RELEASE);
-}
-
-static inline uint64_t
-get(const uint64_t *counter)
-{
-	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
 
 static struct nfmeta_shared_queue *
 shared_queue(const struct nfmeta_link *link, uint32_t queue)
@@ -124,31 +56,6 @@ shared_queue(const struct nfmeta_link *link, uint32_t queue)
 }
 
 /* ---- Names --------------------------------------------------------------- */
-
-static int
-check_name(const char *name)
-{
-	size_t i;
-
-	if (name == NULL || name[0] == '\0')
-		return nfmeta__fail(EINVAL, "a link needs a name: 1 to %d characters",
-				    NFMETA_LINK_NAME_MAX);
-	for (i = 0; name[i] != '\0'; i++) {
-		char c = name[i];
-
-		if (i == NFMETA_LINK_NAME_MAX)
-			return nfmeta__fail(EINVAL, "no link can be called '%.40s': longer than %d",
-					    name, NFMETA_LINK_NAME_MAX);
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '_' || c == '-' || c == '.'))
-			return nfmeta__fail(
-				EINVAL,
-				"no link can be called '%.40s': character %zu is 0x%02x; "
-				"letters, digits, '_', '-' and '.' are allowed",
-				name, i + 1, (unsigned char)c);
-	}
-	return 0;
-}
 
 static void
 zone_name(char out[NFMETA_NAME_SIZE], const char *name)
@@ -348,6 +255,30 @@ check_field(const struct nfmeta_field *f)
 	return NULL;
 }
 
+/* NULL, or what is wrong with what is said about flow state. */
+static const char *
+check_flow(const struct nfmeta_shared_link *s)
+{
+	bool ring =
+		s->flow_carrier == NFMETA_CARRIER_RING || s->flow_carrier == NFMETA_CARRIER_TABLE;
+
+	if (s->flow_carrier > NFMETA_CARRIER_TABLE)
+		return "the carrier of flow state is not known";
+	if (s->flow_carrier != 0 && s->queue_size < QUEUE_SIZE_FLOW)
+		return "its queues have no room for flow state";
+	if (ring != (s->flow_ring != 0))
+		return "carrier and rings of flow state do not fit together";
+	if (ring && (s->flow_ring < FLOW_RING_MIN || s->flow_ring > FLOW_RING_MAX))
+		return "the size of a flow ring is not possible";
+	if (s->flow_carrier == NFMETA_CARRIER_INBAND && s->blanks == 0)
+		return "in-band messages without blanks are not possible";
+	if (!is_name(s->flow_table))
+		return "the name of the flow table has no end";
+	if (s->flow_carrier == NFMETA_CARRIER_TABLE && s->flow_table[0] == '\0')
+		return "the flow table has no name";
+	return NULL;
+}
+
 static int
 no_handshake(const char *what)
 {
@@ -410,6 +341,8 @@ nfmeta__handshake_check(const void *bytes, size_t len, const char *name, uint32_
 	if (s->instance == 0)
 		return no_handshake("it has no instance number");
 	wrong = check_field(&s->field);
+	if (wrong == NULL)
+		wrong = check_flow(s);
 	if (wrong != NULL)
 		return no_handshake(wrong);
 	for (i = 0; i < s->queue_count; i++) {
@@ -422,6 +355,13 @@ nfmeta__handshake_check(const void *bytes, size_t len, const char *name, uint32_
 		if (q->down[0] == '\0' || q->up[0] == '\0' ||
 		    (q->blank[0] == '\0') != (s->blanks == 0))
 			return no_handshake("a ring name is missing");
+		if (s->flow_carrier == 0)
+			continue;
+		if (!is_name(q->flow_down) || !is_name(q->flow_up))
+			return no_handshake("a ring name has no end");
+		if ((q->flow_up[0] == '\0') != (s->flow_ring == 0) ||
+		    (q->flow_down[0] == '\0') != (s->flow_carrier != NFMETA_CARRIER_RING))
+			return no_handshake("the name of a flow ring is missing");
 	}
 	if (queue >= s->queue_count)
 		return nfmeta__fail(EINVAL, "link '%s' has queues 0 to %u, there is no queue %u",
@@ -486,6 +426,7 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 {
 	struct upfront *q = &link->q[queue];
 	struct nfmeta_shared_queue *s = shared_queue(link, queue);
+	struct rte_ring *down = NULL, *up = NULL;
 	const char *name = link->shared->name;
 	int rc;
 
@@ -497,8 +438,21 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 		rc = make_ring(&q->up, s->up, name, 'u', queue, o->ring_size + o->blanks, wanted);
 	if (rc == 0 && o->blanks != 0)
 		rc = make_ring(&q->blank, s->blank, name, 'b', queue, o->blanks, wanted);
-	if (rc != 0)
+	if (rc == 0 && o->carrier == NFMETA_CARRIER_RING)
+		rc = make_ring(&down, s->flow_down, name, 'f', queue, o->flow_ring, wanted);
+	if (rc == 0 && o->carrier != 0 && o->carrier != NFMETA_CARRIER_INBAND)
+		rc = make_ring(&up, s->flow_up, name, 'v', queue, o->flow_ring, wanted);
+	if (rc == 0 && o->carrier != 0)
+		rc = nfmeta__feed_make(link, q, o->flow_backlog);
+	if (rc != 0) {
+		rte_ring_free(down);
+		rte_ring_free(up);
 		return rc;
+	}
+	if (q->feed != NULL) {
+		q->feed->down = down;
+		q->feed->in.ring = up;
+	}
 	if (o->when_full == NFMETA_FULL_WAIT) {
 		q->stash = calloc(link->stash_size, sizeof(*q->stash));
 		if (q->stash == NULL)
@@ -511,7 +465,8 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 			return q->lease;
 	}
 	if (o->blanks != 0) {
-		q->restock_at = RTE_MIN(o->blanks, (uint32_t)STOCK_BULK);
+		/* So few that an NF which keeps some blanks does not starve. */
+		q->restock_at = RTE_MIN(RTE_MAX(o->blanks / 8, 1u), (uint32_t)STOCK_BULK);
 		while (restock(link, q))
 			;
 	}
@@ -560,6 +515,7 @@ unmake(struct nfmeta_link *link)
 			rte_pktmbuf_free((struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK));
 		}
 		free(q->stash);
+		blanks += nfmeta__feed_free(q);
 		lost += q->sent - q->collected - packets;
 		lost += q->stocked - q->unstocked - blanks;
 		if (q->lease >= 0) {
@@ -574,6 +530,41 @@ unmake(struct nfmeta_link *link)
 	}
 	free(link);
 	return lost;
+}
+
+static int
+read_flow_opts(struct nfmeta_link_opts *o)
+{
+	if (o->carrier > NFMETA_CARRIER_TABLE)
+		return nfmeta__fail(EINVAL,
+				    "carrier is %u: 0 or NFMETA_CARRIER_RING, _INBAND or _TABLE",
+				    o->carrier);
+	if (o->carrier == NFMETA_CARRIER_TABLE && o->table == NULL)
+		return nfmeta__fail(EINVAL,
+				    "carrier is NFMETA_CARRIER_TABLE, but there is no table");
+	if (o->flow_ring == 0)
+		o->flow_ring = DEFAULT_FLOW_RING;
+	if (o->flow_backlog == 0)
+		o->flow_backlog = DEFAULT_FLOW_BACKLOG;
+	if (o->flow_ring < FLOW_RING_MIN || o->flow_ring > FLOW_RING_MAX)
+		return nfmeta__fail(EINVAL, "flow_ring is %u: %d to %d words are allowed",
+				    o->flow_ring, FLOW_RING_MIN, FLOW_RING_MAX);
+	if (o->flow_backlog != NFMETA_NO_BACKLOG && o->flow_backlog > FLOW_BACKLOG_MAX)
+		return nfmeta__fail(EINVAL,
+				    "flow_backlog is %u: at most %d words, or NFMETA_NO_BACKLOG",
+				    o->flow_backlog, FLOW_BACKLOG_MAX);
+	if (o->carrier != NFMETA_CARRIER_INBAND)
+		return 0;
+	if (o->blanks == 0)
+		return nfmeta__fail(EINVAL, "blanks is 0: in-band, an NF sends its messages in "
+					    "blanks: 16 are a good number");
+	if (rte_pktmbuf_data_room_size(o->pool) < NFMETA_FLOW_MESSAGE_BYTES)
+		return nfmeta__fail(EINVAL,
+				    "in-band messages take mbufs of %d bytes, those of pool '%s' "
+				    "have %u",
+				    NFMETA_FLOW_MESSAGE_BYTES, o->pool->name,
+				    rte_pktmbuf_data_room_size(o->pool));
+	return 0;
 }
 
 static int
@@ -608,16 +599,13 @@ read_opts(struct nfmeta_link_opts *o, const struct nfmeta_link_opts *given)
 	if (o->when_full > NFMETA_FULL_BYPASS)
 		return nfmeta__fail(EINVAL, "when_full is %u: NFMETA_FULL_DROP, _WAIT or _BYPASS",
 				    o->when_full);
-	if (o->reserved != 0)
-		return nfmeta__fail(EINVAL, "a reserved byte of nfmeta_link_opts is %u, not 0",
-				    o->reserved);
 	if (o->blanks > BLANKS_MAX)
 		return nfmeta__fail(EINVAL, "blanks is %u: at most %d are allowed", o->blanks,
 				    BLANKS_MAX);
 	if (o->blanks != 0 && o->pool == NULL)
 		return nfmeta__fail(EINVAL, "blanks is %u but there is no pool to take them from",
 				    o->blanks);
-	return 0;
+	return read_flow_opts(o);
 }
 
 int
@@ -629,14 +617,14 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	struct nfmeta_field field;
 	struct nfmeta_link *link;
 	const char *wrong;
-	size_t len, wanted, bytes;
+	size_t len, wanted, bytes, rings;
 	uint32_t i;
 	bool leases;
 	int rc;
 
 	if (out == NULL)
 		return nfmeta__fail(EINVAL, "there is no place to put the link");
-	rc = check_name(name);
+	rc = nfmeta__check_name("link", name);
 	if (rc == 0)
 		rc = read_opts(&o, opts);
 	if (rc != 0)
@@ -666,8 +654,10 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	}
 
 	len = sizeof(*s) + o.queues * sizeof(struct nfmeta_shared_queue);
+	rings = o.carrier == NFMETA_CARRIER_RING ? 2 : o.carrier == NFMETA_CARRIER_TABLE;
 	wanted = len + o.queues * (ring_bytes(o.ring_size) + ring_bytes(o.ring_size + o.blanks) +
-				   (o.blanks ? ring_bytes(o.blanks) : 0));
+				   (o.blanks ? ring_bytes(o.blanks) : 0) +
+				   rings * ring_bytes(o.flow_ring));
 	bytes = RTE_ALIGN(sizeof(*link) + o.queues * sizeof(link->q[0]), RTE_CACHE_LINE_SIZE);
 	link = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
 	if (link == NULL)
@@ -678,6 +668,9 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	link->field = field;
 	link->pool = o.pool;
 	link->blanks = o.blanks;
+	link->ring_size = o.ring_size;
+	link->carrier = o.carrier;
+	link->table = o.table;
 	link->stash_size = o.ring_size + o.blanks;
 	link->wait_cycles = rte_get_tsc_hz() / 1000000 * o.wait_us;
 	for (i = 0; i < o.queues; i++)
@@ -712,6 +705,12 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	s->ring_size = o.ring_size;
 	s->blanks = o.blanks;
 	s->field = field;
+	s->flow_carrier = o.carrier;
+	s->flow_ring = rings != 0 ? o.flow_ring : 0;
+	if (o.carrier == NFMETA_CARRIER_INBAND)
+		s->features_required |= NFMETA_FEATURE_INBAND;
+	if (o.table != NULL)
+		snprintf(s->flow_table, sizeof(s->flow_table), "%s", nfmeta__table_zone(o.table));
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	if (o.pool != NULL) {
 		snprintf(s->pool_name, sizeof(s->pool_name), "%s", o.pool->name);
@@ -781,6 +780,22 @@ admit(struct upfront *q, struct rte_mbuf *const *pkts, uint16_t n)
 	return k;
 }
 
+bool
+nfmeta__meta_send(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *m)
+{
+	void *tagged = (void *)((uintptr_t)m | NFMETA_META);
+
+	if (q->sent - q->back >= link->ring_size)
+		return false;
+	put(&q->shared->meta_sent, ++q->meta_sent);
+	put(&q->shared->sent, ++q->sent);
+	if (likely(rte_ring_sp_enqueue(q->down, tagged) == 0))
+		return true;
+	put(&q->shared->meta_sent, --q->meta_sent); /* somebody wrote on the ring who must not */
+	put(&q->shared->sent, --q->sent);
+	return false;
+}
+
 /* Move what the NF returned out of the way, so that it makes room. */
 static bool
 stash(struct nfmeta_link *link, struct upfront *q)
@@ -833,6 +848,8 @@ nfmeta_send_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *con
 
 	if (unlikely(queue >= link->served))
 		return 0;
+	if (unlikely(q->behind))
+		nfmeta__flow_flush(link, q);
 	k = admit(q, pkts, n);
 	if (likely(k == n))
 		return k;
@@ -843,23 +860,52 @@ nfmeta_send_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *con
 	return k;
 }
 
+/* Take the meta packets out of a burst that came back; returns what is left of it. */
+static __rte_noinline uint32_t
+keep_metas(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf **pkts, uint8_t *how,
+	   uint32_t n)
+{
+	struct feed *f = q->feed;
+	uint32_t i, k = 0, messages = 0;
+
+	for (i = 0; i < n; i++) {
+		if ((how[i] & NFMETA_META) != NFMETA_META) {
+			pkts[k] = pkts[i];
+			how[k++] = how[i];
+		} else if (link->carrier != NFMETA_CARRIER_INBAND) {
+			/* What an NF may not say, is taken for a drop. */
+			pkts[k] = pkts[i];
+			how[k++] = NFMETA_DROP | (how[i] & NFMETA_INJECTED);
+		} else if (how[i] & NFMETA_INJECTED) {
+			/* There are never more than the NF has blanks. */
+			f->meta[f->meta_tail++ & f->meta_mask] = pkts[i];
+			messages++;
+		} else {
+			q->meta_collected++;
+			rte_pktmbuf_free(pkts[i]);
+		}
+	}
+	put(&q->shared->meta_collected, q->meta_collected);
+	if (messages != 0) { /* still the NF's blanks until they are read */
+		q->unstocked -= messages;
+		put(&q->shared->unstocked, q->unstocked);
+	}
+	return k;
+}
+
+void
+nfmeta__meta_done(struct upfront *q, struct rte_mbuf *m)
+{
+	rte_pktmbuf_free(m);
+	put(&q->shared->unstocked, ++q->unstocked);
+}
+
 __rte_hot uint16_t
 nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **pkts, uint8_t *how,
 		     uint16_t n)
 {
-	/* What an NF may not say, is taken for a drop. */
-	static const uint8_t known[NFMETA_HOW_MASK + 1] = {
-		NFMETA_FORWARD,
-		NFMETA_DROP,
-		NFMETA_BACKWARD,
-		NFMETA_DROP,
-		NFMETA_INJECTED | NFMETA_FORWARD,
-		NFMETA_INJECTED | NFMETA_DROP,
-		NFMETA_INJECTED | NFMETA_BACKWARD,
-		NFMETA_INJECTED | NFMETA_DROP,
-	};
 	struct upfront *q = &link->q[queue];
-	uint32_t stashed = 0, injected = 0, old = 0, i, k;
+	uint32_t stashed = 0, injected = 0, old = 0, metas = 0, i, k;
 	unsigned int left = 0;
 
 	if (unlikely(queue >= link->served))
@@ -876,9 +922,10 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 	for (i = 0; i < k; i++) {
 		uintptr_t e = (uintptr_t)pkts[i];
 
-		how[i] = known[e & NFMETA_HOW_MASK];
+		how[i] = e & NFMETA_HOW_MASK;
 		pkts[i] = (struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK);
 		injected += how[i] >> 2;
+		metas += (how[i] & NFMETA_META) == NFMETA_META;
 		if (i < stashed)
 			old += how[i] >> 2 == 0;
 	}
@@ -891,6 +938,11 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 		q->unstocked += injected;
 		put(&q->shared->unstocked, q->unstocked);
 	}
+	if (unlikely(metas != 0)) {
+		k = keep_metas(link, q, pkts, how, k);
+		if (k == 0) /* 0 means that there was nothing */
+			return nfmeta_collect_burst(link, queue, pkts, how, n);
+	}
 	if (unlikely(link->blanks - (uint32_t)(q->stocked - q->unstocked) >= q->restock_at))
 		restock(link, q);
 	return (uint16_t)k;
@@ -901,7 +953,9 @@ nfmeta_link_in_flight(const struct nfmeta_link *link, uint16_t queue)
 {
 	const struct upfront *q = &link->q[queue];
 
-	return unlikely(queue >= link->served) ? 0 : (uint32_t)(q->sent - q->collected);
+	if (unlikely(queue >= link->served))
+		return 0;
+	return (uint32_t)(q->sent - q->collected - (q->meta_sent - q->meta_collected));
 }
 
 static int
@@ -913,20 +967,28 @@ not_primary(const struct nfmeta_link *link)
 }
 
 static int
-not_nf(const struct nfmeta_link *link)
-{
-	if (link != NULL && link->served == 0)
-		return 0;
-	return nfmeta__fail(EINVAL, "this is for the handle that nfmeta_link_attach() gave");
-}
-
-static int
 no_queue(const struct nfmeta_link *link, uint32_t queue)
 {
 	if (queue < link->queues)
 		return 0;
 	return nfmeta__fail(EINVAL, "link '%s' has queues 0 to %u, there is no queue %u",
 			    link->shared->name, link->queues - 1u, queue);
+}
+
+int
+nfmeta__not_primary(const struct nfmeta_link *link, uint32_t queue)
+{
+	int rc = not_primary(link);
+
+	return rc != 0 ? rc : no_queue(link, queue);
+}
+
+int
+nfmeta__not_nf(const struct nfmeta_link *link)
+{
+	if (link != NULL && link->served == 0)
+		return 0;
+	return nfmeta__fail(EINVAL, "this is for the handle that nfmeta_link_attach() gave");
 }
 
 int
@@ -1100,6 +1162,16 @@ look_at(const struct rte_memzone *zone, const char *name, uint32_t queue, struct
 		rc = find_ring(&link->nf.up, q->up, s->ring_size + s->blanks);
 	if (rc == 0 && s->blanks != 0)
 		rc = find_ring(&link->nf.blank, q->blank, s->blanks);
+	if (rc == 0 && s->flow_table[0] != '\0')
+		rc = nfmeta__table_find(s->flow_table, &link->table);
+	if (rc != 0 || s->flow_carrier == 0)
+		return rc;
+	link->carrier = s->flow_carrier;
+	rc = nfmeta__sync_make(link);
+	if (rc == 0 && q->flow_down[0] != '\0')
+		rc = find_ring(&link->nf.sync->in.ring, q->flow_down, s->flow_ring);
+	if (rc == 0 && q->flow_up[0] != '\0')
+		rc = find_ring(&link->nf.sync->up, q->flow_up, s->flow_ring);
 	return rc;
 }
 
@@ -1111,7 +1183,7 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 	const struct rte_memzone *zone;
 	char zone_str[NFMETA_NAME_SIZE];
 	struct nfmeta_shared_queue *q;
-	uint32_t state = NFMETA_QUEUE_FREE;
+	uint32_t state = NFMETA_QUEUE_FREE, epoch;
 	int rc;
 
 	if (!primary_lives(NULL))
@@ -1148,7 +1220,15 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 			"an NF died on queue %u of link '%s': the primary has to destroy "
 			"the link and make it anew",
 			queue, name);
-	__atomic_fetch_add(&q->epoch, 1, __ATOMIC_ACQ_REL);
+	epoch = __atomic_add_fetch(&q->epoch, 1, __ATOMIC_ACQ_REL);
+	if (link->nf.sync != NULL) {
+		put(&q->flow_types, 0);
+		link->nf.sync->epoch = epoch;
+		link->nf.sync->seen = get(&q->flow_seen);
+		link->nf.sync->replies = get(&q->flow_replies);
+		link->nf.meta_received = get(&q->meta_received);
+		link->nf.meta_returned = get(&q->meta_returned);
+	}
 	link->nf.received = get(&q->received);
 	link->nf.returned = get(&q->returned);
 	link->nf.blanks = get(&q->blanks);
@@ -1167,7 +1247,7 @@ nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct
 
 	if (out == NULL)
 		return nfmeta__fail(EINVAL, "there is no place to put the link");
-	rc = check_name(name);
+	rc = nfmeta__check_name("link", name);
 	if (rc != 0)
 		return rc;
 	if (queue >= NFMETA_QUEUES_MAX)
@@ -1191,6 +1271,8 @@ nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct
 		}
 		if (link->lease >= 0)
 			close(link->lease);
+		nfmeta__sync_free(link);
+		nfmeta__table_drop(link->table);
 		now = nfmeta__now_us();
 		/* A link that is just being destroyed has its queues taken, too. */
 		if (rc == -NFMETA_EQUEUETAKEN && link->lease >= 0 && taken++ < 3)
@@ -1250,7 +1332,14 @@ nfmeta_recv_burst(struct nfmeta_link *link, struct rte_mbuf **pkts, struct nfmet
 	__atomic_store_n(&nf->shared->heartbeat,
 			 __atomic_load_n(&nf->shared->heartbeat, __ATOMIC_RELAXED) + 1,
 			 __ATOMIC_RELAXED);
-	k = rte_ring_sc_dequeue_burst(nf->down, (void **)pkts, n, &left);
+	if (likely(nf->sync == NULL)) {
+		k = rte_ring_sc_dequeue_burst(nf->down, (void **)pkts, n, &left);
+	} else if (link->carrier == NFMETA_CARRIER_INBAND) {
+		k = nfmeta__flow_recv(nf, pkts, n, &left);
+	} else {
+		n = nfmeta__flow_gate(nf, n);
+		k = rte_ring_sc_dequeue_burst(nf->down, (void **)pkts, n, &left);
+	}
 	if (k == 0)
 		return 0;
 	/* The record's line too: who wants no copies will peek. */
@@ -1329,6 +1418,8 @@ nfmeta_return_burst(struct nfmeta_link *link, struct rte_mbuf *const *pkts, cons
 		for (i = 0, injected = 0; i < part; i++) {
 			uint8_t h = how[done + i] & NFMETA_HOW_MASK;
 
+			if (unlikely((h & NFMETA_META) == NFMETA_META))
+				h ^= NFMETA_META ^ NFMETA_DROP; /* not for the caller to say */
 			tagged[i] = (void *)((uintptr_t)pkts[done + i] | h);
 			injected += h >> 2;
 		}
@@ -1338,6 +1429,25 @@ nfmeta_return_burst(struct nfmeta_link *link, struct rte_mbuf *const *pkts, cons
 			break;
 	}
 	return (uint16_t)done;
+}
+
+void
+nfmeta__meta_return(struct nf *nf, struct rte_mbuf *m)
+{
+	void *tagged = (void *)((uintptr_t)m | NFMETA_META);
+
+	put(&nf->shared->meta_returned, ++nf->meta_returned);
+	put(&nf->shared->returned, ++nf->returned);
+	rte_ring_sp_enqueue(nf->up, tagged); /* has room: what was admitted can come back */
+}
+
+void
+nfmeta__meta_reply(struct nf *nf, struct rte_mbuf *m)
+{
+	void *tagged = (void *)((uintptr_t)m | NFMETA_META | NFMETA_INJECTED);
+
+	put(&nf->shared->injected, ++nf->injected);
+	rte_ring_sp_enqueue(nf->up, tagged);
 }
 
 uint16_t
@@ -1358,7 +1468,7 @@ int
 nfmeta_link_check(struct nfmeta_link *link)
 {
 	struct nfmeta_shared_link *s;
-	int rc = not_nf(link);
+	int rc = nfmeta__not_nf(link);
 
 	if (rc != 0)
 		return rc;
@@ -1384,12 +1494,14 @@ nfmeta_link_check(struct nfmeta_link *link)
 int
 nfmeta_link_detach(struct nfmeta_link *link)
 {
-	int rc = not_nf(link);
+	int rc = nfmeta__not_nf(link);
 	struct nf *nf;
 
 	if (rc != 0)
 		return rc;
 	nf = &link->nf;
+	if (!link->gone)
+		nfmeta__sync_leave(link);
 	if ((nf->received != nf->returned || nf->blanks != nf->injected) && !link->gone &&
 	    primary_lives(link))
 		return nfmeta__fail(EBUSY,
@@ -1402,6 +1514,8 @@ nfmeta_link_detach(struct nfmeta_link *link)
 		lease_lock(link->lease, LEASE_NF, F_UNLCK); /* children may have copies */
 		close(link->lease);
 	}
+	nfmeta__sync_free(link);
+	nfmeta__table_drop(link->table);
 	free(link);
 	return 0;
 }
@@ -1414,10 +1528,32 @@ nfmeta_link_field(const struct nfmeta_link *link)
 	return &link->field;
 }
 
+const struct nfmeta_table *
+nfmeta_link_table(const struct nfmeta_link *link)
+{
+	return link->table;
+}
+
 const struct nfmeta_shared_link *
 nfmeta_link_shared(const struct nfmeta_link *link)
 {
 	return link->shared;
+}
+
+/* Meta packets travel and are counted as packets, but are none. */
+static void
+without_metas(struct nfmeta_link_stats *now, const struct nfmeta_shared_queue *s)
+{
+	uint64_t collected = get(&s->meta_collected), returned = get(&s->meta_returned),
+		 received = get(&s->meta_received), sent = get(&s->meta_sent);
+
+	/* Counted at other moments than the packets: while both sides run, one may be ahead. */
+	now->metas = sent - RTE_MIN(collected, sent);
+	now->sent -= RTE_MIN(sent, now->sent);
+	now->received = RTE_MIN(now->received - RTE_MIN(received, now->received), now->sent);
+	now->returned = RTE_MIN(now->returned - RTE_MIN(returned, now->returned), now->received);
+	now->collected =
+		RTE_MIN(now->collected - RTE_MIN(collected, now->collected), now->returned);
 }
 
 int
@@ -1444,6 +1580,8 @@ nfmeta_link_stats(const struct nfmeta_link *link, uint16_t queue, struct nfmeta_
 	now.blanks = get(&s->blanks);
 	now.sent = get(&s->sent);
 	now.refused = get(&s->refused);
+	if (link->carrier == NFMETA_CARRIER_INBAND)
+		without_metas(&now, s);
 	now.down = now.sent - now.received;
 	now.held = now.received - now.returned;
 	now.up = now.returned - now.collected + now.injected - unstocked;

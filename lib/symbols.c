@@ -2,9 +2,11 @@
  * Copyright (c) 2026 The libnfmeta authors
  */
 
-/* The inline functions of record.h once more, as symbols, for languages that
- * cannot inline.
+/* The inline functions of record.h, flow.h and table.h once more, as symbols, for
+ * languages that cannot inline.
  */
 #define NFMETA_INLINE __attribute__((visibility("default")))
 
 #include <nfmeta/record.h>
+#include <nfmeta/flow.h>
+#include <nfmeta/table.h>

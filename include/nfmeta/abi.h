@@ -37,7 +37,7 @@
  * fields were appended, what is known here is still where it was.
  */
 #define NFMETA_ABI_MAJOR 1
-#define NFMETA_ABI_MINOR 0
+#define NFMETA_ABI_MINOR 1
 
 /* ---- The record: what is known about one packet ------------------------- */
 
@@ -159,6 +159,7 @@ struct nfmeta_flow_key {
 #define NFMETA_FORWARD 0  /* pass it on */
 #define NFMETA_DROP 1	  /* do not pass it on; the upfront NF frees it */
 #define NFMETA_BACKWARD 2 /* send it back where it came from */
+#define NFMETA_META 3	  /* no packet: a meta packet, see "Flow state"; down rings have it, too */
 #define NFMETA_INJECTED 4 /* bit: was a blank, was filled by the NF */
 #define NFMETA_HOW_MASK 7
 
@@ -203,6 +204,24 @@ struct nfmeta_shared_queue {
 	uint64_t stocked;   /* blanks put on the blank ring */
 	uint64_t unstocked; /* blanks taken from the up ring, filled or not */
 	uint8_t reserved2[24];
+	/* since ABI 1.1; there if flow_carrier is not 0 */
+	/* bytes 256-319: written once by the primary */
+	char flow_down[NFMETA_NAME_SIZE]; /* ring of 8-byte words: messages to the NF; or "" */
+	char flow_up[NFMETA_NAME_SIZE];	  /* ring of 8-byte words: messages back; or "" */
+	/* bytes 320-383: written by the NF, seldom */
+	uint64_t flow_types;	/* bit 1 << type: the NF wants such messages; 0: none at all */
+	uint64_t flow_seen;	/* sequence of the last message it took in order */
+	uint64_t flow_replies;	/* messages it put on the way up */
+	uint64_t meta_received; /* of received: meta packets */
+	uint64_t meta_returned; /* of returned: meta packets */
+	uint8_t reserved3[24];
+	/* bytes 384-447: written by the primary, seldom */
+	uint64_t flow_sent;	 /* sequence of the last message on its way, given up ones too */
+	uint64_t flow_lost;	 /* messages given up: the NF has to be told the whole state anew */
+	uint64_t flow_collected; /* messages taken from the way up */
+	uint64_t meta_sent;	 /* of sent: meta packets */
+	uint64_t meta_collected; /* of collected: meta packets */
+	uint8_t reserved4[24];
 };
 
 /*
@@ -233,10 +252,176 @@ struct nfmeta_shared_link {
 	char pool_ops[NFMETA_NAME_SIZE];
 	/* size of struct rte_mbuf, then the offsets listed in bindings-spec */
 	uint16_t mbuf_layout[NFMETA_MBUF_POINTS];
-	uint8_t reserved1[104];
+	/* since ABI 1.1 */
+	char flow_table[NFMETA_NAME_SIZE]; /* memzone of the shared flow table; "": none */
+	uint32_t flow_ring;		   /* words that a flow ring holds; 0: there is none */
+	uint8_t flow_carrier;		   /* NFMETA_CARRIER_*; 0: no flow state on this link */
+	uint8_t reserved1[67];
 	/* bytes 384-447: written by the primary while the link lives */
 	uint64_t heartbeat;
 	uint8_t reserved2[120];
+};
+
+/* Bits of features_required and features_offered. */
+#define NFMETA_FEATURE_INBAND UINT64_C(1) /* meta packets on the down ring */
+
+/* ---- Flow state: messages -------------------------------------------------- */
+
+/*
+ * How the messages of a link travel.  What they say is the same.
+ * A message is a struct nfmeta_flow_batch and, behind it, count entries of
+ * entry_size bytes each, all of one type.
+ */
+#define NFMETA_CARRIER_RING 1	/* a ring per queue and direction, served before packets */
+#define NFMETA_CARRIER_INBAND 2 /* meta packets between the packets */
+#define NFMETA_CARRIER_TABLE 3	/* down: nothing travels, the table is read; up: a ring */
+
+struct nfmeta_flow_batch {
+	uint32_t magic; /* NFMETA_FLOW_MAGIC */
+	uint8_t abi;	/* NFMETA_ABI_MAJOR */
+	uint8_t type;	/* NFMETA_MSG_* */
+	uint8_t flags;	/* NFMETA_MSG_FIRST ... */
+	uint8_t reserved;
+	uint16_t count;	     /* entries behind this header */
+	uint16_t entry_size; /* bytes each; a multiple of 8; may be more than is known here */
+	uint16_t source;     /* queue of the link that it belongs to */
+	uint16_t ask;	     /* RESYNC: its number; SNAPSHOT: the number it answers; else 0 */
+	uint32_t instance;   /* of the link */
+	uint32_t epoch;	     /* of the NF: which attach of the queue this is for, or from */
+	uint64_t seq;	     /* 1, 2, 3 ... per queue and direction; see bindings-spec */
+	uint64_t barrier;    /* down: not before so many packets of the queue were received */
+};
+
+#define NFMETA_FLOW_MAGIC UINT32_C(0x314c464e) /* "NFL1" */
+#define NFMETA_FLOW_BYTES 2048		       /* count * entry_size is at most this */
+#define NFMETA_FLOW_MESSAGE_BYTES (40 + NFMETA_FLOW_BYTES)
+
+/* Down: from the upfront NF, which owns the flows.     entries */
+#define NFMETA_MSG_NEW 1       /* flows began		nfmeta_flow_state */
+#define NFMETA_MSG_UPDATE 2    /* application, action	nfmeta_flow_state */
+#define NFMETA_MSG_DELETE 3    /* flows ended		nfmeta_flow_delete */
+#define NFMETA_MSG_COUNTERS 4  /* what the NF did not get	nfmeta_flow_counters */
+#define NFMETA_MSG_SNAPSHOT 5  /* flows there are	nfmeta_flow_state */
+#define NFMETA_MSG_RESET 6     /* all flows ended	none */
+#define NFMETA_MSG_HEARTBEAT 7 /* wants an ACK		none */
+/* Up: from the NF. */
+#define NFMETA_MSG_VERDICT 16 /* what is to happen	nfmeta_flow_verdict */
+#define NFMETA_MSG_LOAD 17    /* how busy it is		nfmeta_flow_load, one */
+#define NFMETA_MSG_RESYNC 18  /* a message is missing	nfmeta_flow_mark, one */
+#define NFMETA_MSG_ACK 19     /* all up to here is done	nfmeta_flow_mark, one */
+/* Bit: who does not know the type skips it.  Without it: refuses it. */
+#define NFMETA_MSG_OPTIONAL 0x80
+/* From here to 0xff: optional types of users' own, by agreement of both sides. */
+#define NFMETA_MSG_OWN 0xe0
+
+#define NFMETA_MSG_FIRST 0x01 /* SNAPSHOT: the first message of one */
+#define NFMETA_MSG_LAST 0x02  /* SNAPSHOT: the last one; may be the first, too */
+
+struct nfmeta_flow_state {
+	uint32_t flow_id;
+	uint16_t flow_gen;
+	uint8_t action; /* NFMETA_ACTION_* */
+	uint8_t reserved1;
+	uint32_t app_id; /* as in the record; 0 not known (yet) */
+	uint8_t reserved2[4];
+};
+
+struct nfmeta_flow_delete {
+	uint32_t flow_id;
+	uint16_t flow_gen;
+	uint16_t reason; /* NFMETA_END_* */
+};
+
+#define NFMETA_END_NONE 0    /* not said */
+#define NFMETA_END_TIMEOUT 1 /* idle for too long */
+#define NFMETA_END_CLOSED 2  /* TCP: FIN from both ends */
+#define NFMETA_END_RESET 3   /* TCP: RST */
+#define NFMETA_END_EVICTED 4 /* the table was full, this was the oldest */
+#define NFMETA_END_REUSED 5  /* the same tuple began again */
+#define NFMETA_END_STOPPED 6 /* the upfront NF ends */
+
+/* [0]: in the direction of the flow's first packet, [1]: against it */
+struct nfmeta_flow_counters {
+	uint32_t flow_id;
+	uint16_t flow_gen;
+	uint8_t reserved[2];
+	uint64_t packets[2]; /* of the flow, that passed by this NF so far */
+	uint64_t bytes[2];   /* whole packets from the Ethernet header on */
+};
+
+struct nfmeta_flow_verdict {
+	uint32_t flow_id;
+	uint16_t flow_gen;
+	uint8_t verdict; /* NFMETA_ACTION_FORWARD, _DROP, _INSPECT or _SHUNT */
+	uint8_t flags;	 /* NFMETA_VERDICT_STICKY */
+	uint32_t after;	 /* SHUNT: after so many more packets of the flow; else 0 */
+	uint32_t ttl;	 /* seconds it holds; 0: as long as the flow lives */
+	uint16_t who;	 /* the NF's own number for who says so (rule set, module) */
+	uint16_t why;	 /* the NF's own number for the reason */
+	uint8_t reserved[4];
+};
+
+#define NFMETA_VERDICT_STICKY 0x01 /* only a sticky verdict replaces it */
+
+struct nfmeta_flow_load {
+	uint32_t busy;	   /* of the NF's time, in 1/1000 */
+	uint32_t flows;	   /* that it keeps state for */
+	uint64_t overload; /* packets it let pass unseen because it was too busy, so far */
+};
+
+struct nfmeta_flow_mark {
+	uint64_t seq; /* RESYNC: the next one that was expected; ACK: the last one that is done */
+};
+
+/* ---- Flow state: the shared table -------------------------------------------- */
+
+/*
+ * Memzone: a struct nfmeta_shared_table, then flows entries of 64 bytes.  The
+ * flow id is the index.  Only the primary writes.
+ *
+ * seq, a seqlock: the writer makes it odd, writes, makes it even again.  A reader
+ * that finds it odd, or changed behind its copy, reads again.  Each counter is
+ * one 8-byte store and may change without seq.
+ */
+struct nfmeta_table_flow {
+	uint32_t seq;
+	uint16_t flow_gen;
+	uint8_t state; /* NFMETA_TABLE_*, NFMETA_TABLE_REVERSE, action << 4; 0: no flow */
+	uint8_t proto; /* as in the flow key */
+	uint32_t app_id;
+	/* the canonical key: lower end a, higher end b; network order */
+	uint8_t port_a[2];
+	uint8_t port_b[2];
+	uint8_t addr_a[16]; /* IPv4: as IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) */
+	uint8_t addr_b[16];
+	/* packets << 36 | bytes; a part that is full stays at its maximum */
+	uint64_t from_a; /* packets that end a sent */
+	uint64_t from_b;
+};
+
+#define NFMETA_TABLE_NONE 0	   /* no flow has this id now */
+#define NFMETA_TABLE_OPEN 1	   /* packets of one direction were seen */
+#define NFMETA_TABLE_ESTABLISHED 2 /* ... of both */
+#define NFMETA_TABLE_CLOSING 3	   /* TCP: FIN from both ends, or RST */
+#define NFMETA_TABLE_STATE_MASK 0x07
+#define NFMETA_TABLE_REVERSE 0x08 /* end b sent the flow's first packet */
+#define NFMETA_TABLE_ACTION_SHIFT 4
+
+#define NFMETA_TABLE_PACKETS_SHIFT 36
+#define NFMETA_TABLE_PACKETS_MAX ((UINT64_C(1) << 28) - 1)
+#define NFMETA_TABLE_BYTES_MAX ((UINT64_C(1) << 36) - 1)
+
+#define NFMETA_TABLE_MAGIC UINT64_C(0x314c42544d464e2d) /* "-NFMTBL1" */
+
+struct nfmeta_shared_table {
+	uint64_t magic; /* NFMETA_TABLE_MAGIC */
+	uint16_t abi_major;
+	uint16_t abi_minor;
+	uint16_t entry_size;   /* 64 */
+	uint16_t entry_offset; /* of entry 0, from the start of the memzone */
+	uint32_t flows;	       /* entries there are */
+	uint32_t instance;     /* drawn anew for every table made; never 0 */
+	uint8_t reserved[40];
 };
 
 /* ---- Errors -------------------------------------------------------------- */
@@ -264,6 +449,9 @@ struct nfmeta_shared_link {
 #define NFMETA_EPRIMARYGONE 2017 /* the primary died while attached */
 #define NFMETA_EDEADNF 2018	 /* the queue was left by an NF that died */
 #define NFMETA_EEAL 2019	 /* EAL failed for another reason */
+#define NFMETA_EMESSAGE 2020	 /* a message that must be understood is not known here */
+#define NFMETA_EGAP 2021	 /* messages were given up: begin the snapshot anew */
+#define NFMETA_ENOFLOW 2022	 /* the link was made without a carrier for flow state */
 
 /* ---- Proof --------------------------------------------------------------- */
 
@@ -324,7 +512,19 @@ NFMETA_AT(nfmeta_shared_queue, refused, 200);
 NFMETA_AT(nfmeta_shared_queue, collected, 208);
 NFMETA_AT(nfmeta_shared_queue, stocked, 216);
 NFMETA_AT(nfmeta_shared_queue, unstocked, 224);
-NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_shared_queue) == 256, "nfmeta_shared_queue");
+NFMETA_AT(nfmeta_shared_queue, flow_down, 256);
+NFMETA_AT(nfmeta_shared_queue, flow_up, 288);
+NFMETA_AT(nfmeta_shared_queue, flow_types, 320);
+NFMETA_AT(nfmeta_shared_queue, flow_seen, 328);
+NFMETA_AT(nfmeta_shared_queue, flow_replies, 336);
+NFMETA_AT(nfmeta_shared_queue, meta_received, 344);
+NFMETA_AT(nfmeta_shared_queue, meta_returned, 352);
+NFMETA_AT(nfmeta_shared_queue, flow_sent, 384);
+NFMETA_AT(nfmeta_shared_queue, flow_lost, 392);
+NFMETA_AT(nfmeta_shared_queue, flow_collected, 400);
+NFMETA_AT(nfmeta_shared_queue, meta_sent, 408);
+NFMETA_AT(nfmeta_shared_queue, meta_collected, 416);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_shared_queue) == 448, "nfmeta_shared_queue");
 
 NFMETA_AT(nfmeta_shared_link, abi_major, 8);
 NFMETA_AT(nfmeta_shared_link, abi_minor, 10);
@@ -346,7 +546,72 @@ NFMETA_AT(nfmeta_shared_link, dpdk_version, 152);
 NFMETA_AT(nfmeta_shared_link, pool_name, 184);
 NFMETA_AT(nfmeta_shared_link, pool_ops, 216);
 NFMETA_AT(nfmeta_shared_link, mbuf_layout, 248);
+NFMETA_AT(nfmeta_shared_link, flow_table, 280);
+NFMETA_AT(nfmeta_shared_link, flow_ring, 312);
+NFMETA_AT(nfmeta_shared_link, flow_carrier, 316);
 NFMETA_AT(nfmeta_shared_link, heartbeat, 384);
 NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_shared_link) == 512, "nfmeta_shared_link");
+
+NFMETA_AT(nfmeta_flow_batch, abi, 4);
+NFMETA_AT(nfmeta_flow_batch, type, 5);
+NFMETA_AT(nfmeta_flow_batch, flags, 6);
+NFMETA_AT(nfmeta_flow_batch, count, 8);
+NFMETA_AT(nfmeta_flow_batch, entry_size, 10);
+NFMETA_AT(nfmeta_flow_batch, source, 12);
+NFMETA_AT(nfmeta_flow_batch, ask, 14);
+NFMETA_AT(nfmeta_flow_batch, instance, 16);
+NFMETA_AT(nfmeta_flow_batch, epoch, 20);
+NFMETA_AT(nfmeta_flow_batch, seq, 24);
+NFMETA_AT(nfmeta_flow_batch, barrier, 32);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_batch) == 40, "nfmeta_flow_batch");
+
+NFMETA_AT(nfmeta_flow_state, flow_gen, 4);
+NFMETA_AT(nfmeta_flow_state, action, 6);
+NFMETA_AT(nfmeta_flow_state, app_id, 8);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_state) == 16, "nfmeta_flow_state");
+
+NFMETA_AT(nfmeta_flow_delete, flow_gen, 4);
+NFMETA_AT(nfmeta_flow_delete, reason, 6);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_delete) == 8, "nfmeta_flow_delete");
+
+NFMETA_AT(nfmeta_flow_counters, flow_gen, 4);
+NFMETA_AT(nfmeta_flow_counters, packets, 8);
+NFMETA_AT(nfmeta_flow_counters, bytes, 24);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_counters) == 40, "nfmeta_flow_counters");
+
+NFMETA_AT(nfmeta_flow_verdict, flow_gen, 4);
+NFMETA_AT(nfmeta_flow_verdict, verdict, 6);
+NFMETA_AT(nfmeta_flow_verdict, flags, 7);
+NFMETA_AT(nfmeta_flow_verdict, after, 8);
+NFMETA_AT(nfmeta_flow_verdict, ttl, 12);
+NFMETA_AT(nfmeta_flow_verdict, who, 16);
+NFMETA_AT(nfmeta_flow_verdict, why, 18);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_verdict) == 24, "nfmeta_flow_verdict");
+
+NFMETA_AT(nfmeta_flow_load, flows, 4);
+NFMETA_AT(nfmeta_flow_load, overload, 8);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_load) == 16, "nfmeta_flow_load");
+
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_mark) == 8, "nfmeta_flow_mark");
+
+NFMETA_AT(nfmeta_table_flow, flow_gen, 4);
+NFMETA_AT(nfmeta_table_flow, state, 6);
+NFMETA_AT(nfmeta_table_flow, proto, 7);
+NFMETA_AT(nfmeta_table_flow, app_id, 8);
+NFMETA_AT(nfmeta_table_flow, port_a, 12);
+NFMETA_AT(nfmeta_table_flow, port_b, 14);
+NFMETA_AT(nfmeta_table_flow, addr_a, 16);
+NFMETA_AT(nfmeta_table_flow, addr_b, 32);
+NFMETA_AT(nfmeta_table_flow, from_a, 48);
+NFMETA_AT(nfmeta_table_flow, from_b, 56);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_table_flow) == 64, "nfmeta_table_flow");
+
+NFMETA_AT(nfmeta_shared_table, abi_major, 8);
+NFMETA_AT(nfmeta_shared_table, abi_minor, 10);
+NFMETA_AT(nfmeta_shared_table, entry_size, 12);
+NFMETA_AT(nfmeta_shared_table, entry_offset, 14);
+NFMETA_AT(nfmeta_shared_table, flows, 16);
+NFMETA_AT(nfmeta_shared_table, instance, 20);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_shared_table) == 64, "nfmeta_shared_table");
 
 #endif

@@ -39,7 +39,8 @@
 extern "C" {
 #endif
 
-struct nfmeta_link; /* process-local */
+struct nfmeta_link;  /* process-local */
+struct nfmeta_table; /* table.h */
 
 /** Options of nfmeta_link_create(); zero means "default" everywhere. */
 struct nfmeta_link_opts {
@@ -47,12 +48,18 @@ struct nfmeta_link_opts {
 	uint32_t ring_size; /**< packets at the NF per queue; power of 2, 64..65536; 1024 */
 	uint16_t queues;    /**< 1..64; 1 */
 	uint8_t when_full;  /**< NFMETA_FULL_*; DROP */
-	uint8_t reserved;   /**< 0 */
+	uint8_t carrier;    /**< NFMETA_CARRIER_* of flow state (flow.h); 0: none */
 	uint32_t wait_us;   /**< NFMETA_FULL_WAIT: longest wait of one call, µs; 1000 */
 	uint32_t blanks;    /**< blanks kept stocked per queue, at most 1024; 0: no injection */
 	struct rte_mempool *pool;	  /**< where blanks come from; NULL only with blanks 0 */
 	const struct nfmeta_field *field; /**< NULL: nfmeta_field_register(NULL, ...) */
+	uint32_t flow_ring;    /**< 8-byte words a flow ring holds, 512..1048576; 8192.  A message
+				    takes 5 and its entries; one that does not fit goes to the backlog */
+	uint32_t flow_backlog; /**< words that wait per queue when a way down is full, up to
+				    16777216; 65536; NFMETA_NO_BACKLOG: none */
+	struct nfmeta_table *table; /**< shared flow table (table.h); NULL: none */
 };
+#define NFMETA_NO_BACKLOG UINT32_MAX
 #define NFMETA_LINK_OPTS(...)                                                                      \
 	{                                                                                          \
 		.sz = sizeof(struct nfmeta_link_opts), __VA_ARGS__                                 \
@@ -72,6 +79,7 @@ struct nfmeta_link_stats {
 	uint64_t down;	    /**< packets in the down ring now */
 	uint64_t held;	    /**< packets in the NF's hands now (received - returned) */
 	uint64_t up;	    /**< given back, not yet collected, injected ones too */
+	uint64_t metas;	    /**< meta packets anywhere on the link; in none of the others */
 };
 
 /** nfmeta_link_peer(): what serves a queue. */

@@ -5,11 +5,12 @@
 #define NFMETA_NFMETA_H
 
 /*
- * nfmeta.h - everything: the record, classify, links, EAL help, errors.
+ * nfmeta.h - everything: the record, classify, links, flow state, EAL help, errors.
  *
  * Reading order for a newcomer: abi.h (the bytes), record.h (read and write
- * them), link.h (hand packets over), classify.h (fill records), eal.h (hosts
- * that are not DPDK programs).
+ * them), link.h (hand packets over), classify.h (fill records), flow.h (who knows
+ * which flows there are, and what is to happen to them), table.h (the same as a
+ * table to look into), eal.h (hosts that are not DPDK programs).
  *
  * One error rule: functions that return int return 0, or a negated number from
  * <errno.h> or abi.h; functions named _burst return how many.  The library
@@ -22,6 +23,8 @@
 #include <nfmeta/record.h>
 #include <nfmeta/classify.h>
 #include <nfmeta/link.h>
+#include <nfmeta/flow.h>
+#include <nfmeta/table.h>
 #include <nfmeta/eal.h>
 
 #endif
