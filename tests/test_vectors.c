@@ -4,6 +4,11 @@
  * The golden vectors of bindings-spec: the library reads and writes what the
  * text says.  The files have one vector a line, so plain searching reads them.
  */
+#include "../lib/error.c" /* nfmeta__flow_check() is hidden in the library */
+#include "../lib/link.c"
+#include "../lib/flow.c"
+#include "../lib/table.c"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +19,7 @@
 
 #include "packet.h"
 
-#define LINE 8192
+#define LINE 65536 /* the longest message, in words and numbers */
 
 static FILE *
 vectors(const char *name)
@@ -101,7 +106,7 @@ START_TEST(flow_keys)
 {
 	FILE *f = vectors("flow-keys.json");
 	uint8_t packet[2048], key[48];
-	char line[LINE];
+	static char line[LINE];
 	uint32_t len, cut, count = 0;
 
 	while (fgets(line, sizeof(line), f) != NULL) {
@@ -138,7 +143,7 @@ START_TEST(record_fields)
 	FILE *f = vectors("records.json");
 	struct nfmeta_record r;
 	uint8_t user[16];
-	char line[LINE];
+	static char line[LINE];
 	uint32_t len, count = 0;
 
 #define SAME(field)                                                                                \
@@ -188,7 +193,7 @@ START_TEST(sealed_records)
 	uint8_t record[64], seal[8], buf[128], *base;
 	struct nfmeta_record out, in;
 	struct rte_mbuf m;
-	char line[LINE];
+	static char line[LINE];
 
 	while (fgets(line, sizeof(line), f) != NULL) {
 		struct nfmeta_field field = {.flag = flag};
@@ -251,6 +256,275 @@ START_TEST(sealed_records)
 }
 END_TEST
 
+/* ---- Flow state ------------------------------------------------------------- */
+
+/* A number of an array: "name": ["0x...", ...] */
+static uint64_t
+element(const char *line, const char *name, unsigned int i)
+{
+	const char *at = find(line, name);
+
+	ck_assert_msg(at != NULL, "no \"%s\" in %s", name, line);
+	while (i-- > 0) {
+		at = strchr(at, ',');
+		ck_assert_ptr_nonnull(at);
+		at++;
+	}
+	while (*at == '"' || *at == ' ')
+		at++;
+	return strtoull(at, NULL, 0);
+}
+
+/* Every field that the vector lists is where the struct says; returns how many. */
+static unsigned int
+same_entry(uint8_t type, const void *entry, const char *text)
+{
+	unsigned int n = 0;
+
+#define SAME(s, field)                                                                             \
+	do {                                                                                       \
+		if (find(text, #field) == NULL)                                                    \
+			break;                                                                     \
+		ck_assert_msg(number(text, #field) == ((const struct s *)entry)->field,            \
+			      "type %u: " #field, type);                                           \
+		n++;                                                                               \
+	} while (0)
+#define SAME2(s, field)                                                                            \
+	do {                                                                                       \
+		ck_assert_uint_eq(element(text, #field, 0), ((const struct s *)entry)->field[0]);  \
+		ck_assert_uint_eq(element(text, #field, 1), ((const struct s *)entry)->field[1]);  \
+		n++;                                                                               \
+	} while (0)
+	switch (type) {
+	case NFMETA_MSG_NEW:
+	case NFMETA_MSG_UPDATE:
+	case NFMETA_MSG_SNAPSHOT:
+		SAME(nfmeta_flow_state, flow_id);
+		SAME(nfmeta_flow_state, flow_gen);
+		SAME(nfmeta_flow_state, action);
+		SAME(nfmeta_flow_state, app_id);
+		break;
+	case NFMETA_MSG_DELETE:
+		SAME(nfmeta_flow_delete, flow_id);
+		SAME(nfmeta_flow_delete, flow_gen);
+		SAME(nfmeta_flow_delete, reason);
+		break;
+	case NFMETA_MSG_COUNTERS:
+		SAME(nfmeta_flow_counters, flow_id);
+		SAME(nfmeta_flow_counters, flow_gen);
+		SAME2(nfmeta_flow_counters, packets);
+		SAME2(nfmeta_flow_counters, bytes);
+		break;
+	case NFMETA_MSG_VERDICT:
+		SAME(nfmeta_flow_verdict, flow_id);
+		SAME(nfmeta_flow_verdict, flow_gen);
+		SAME(nfmeta_flow_verdict, verdict);
+		SAME(nfmeta_flow_verdict, flags);
+		SAME(nfmeta_flow_verdict, after);
+		SAME(nfmeta_flow_verdict, ttl);
+		SAME(nfmeta_flow_verdict, who);
+		SAME(nfmeta_flow_verdict, why);
+		break;
+	case NFMETA_MSG_LOAD:
+		SAME(nfmeta_flow_load, busy);
+		SAME(nfmeta_flow_load, flows);
+		SAME(nfmeta_flow_load, overload);
+		break;
+	case NFMETA_MSG_RESYNC:
+	case NFMETA_MSG_ACK:
+		SAME(nfmeta_flow_mark, seq);
+		break;
+	default:
+		ck_abort_msg("type %u has no entries", type);
+	}
+#undef SAME
+#undef SAME2
+	return n;
+}
+
+START_TEST(messages)
+{
+	static const unsigned int fields[] = {
+		[NFMETA_MSG_NEW] = 4,	   [NFMETA_MSG_UPDATE] = 4,   [NFMETA_MSG_DELETE] = 3,
+		[NFMETA_MSG_COUNTERS] = 4, [NFMETA_MSG_SNAPSHOT] = 4, [NFMETA_MSG_VERDICT] = 8,
+		[NFMETA_MSG_LOAD] = 3,	   [NFMETA_MSG_RESYNC] = 1,   [NFMETA_MSG_ACK] = 1,
+	};
+	FILE *f = vectors("messages.json");
+	static char line[LINE];
+	uint32_t len, i, count = 0, types = 0;
+
+	while (fgets(line, sizeof(line), f) != NULL) {
+		struct nfmeta_flow_batch *b;
+		const char *entry;
+		uint8_t *exact;
+		char *text;
+
+		if (find(line, "message") == NULL)
+			continue;
+		b = malloc(NFMETA_FLOW_MESSAGE_BYTES);
+		len = bytes(line, "message", (uint8_t *)b, NFMETA_FLOW_MESSAGE_BYTES + 1);
+		exact = malloc(len); /* no byte more, for the sanitizers */
+		memcpy(exact, b, len);
+		ck_assert_uint_eq(len, number(line, "length"));
+		ck_assert_msg(nfmeta__flow_check(exact, len, (int)number(line, "up")) == (int)len,
+			      "%s: %d", name_of(line),
+			      nfmeta__flow_check(exact, len, (int)number(line, "up")));
+		free(exact);
+
+		entry = strstr(line, "\"entries\": [");
+		ck_assert_ptr_nonnull(entry);
+#define SAME(field)                                                                                \
+	ck_assert_msg(find(line, #field) < entry && number(line, #field) == b->field,              \
+		      "%s: " #field, name_of(line))
+		SAME(magic);
+		SAME(abi);
+		SAME(type);
+		SAME(flags);
+		SAME(count);
+		SAME(entry_size);
+		SAME(source);
+		SAME(ask);
+		SAME(instance);
+		SAME(epoch);
+		SAME(seq);
+		SAME(barrier);
+#undef SAME
+		ck_assert_uint_eq(len, sizeof(*b) + b->count * b->entry_size);
+		for (i = 0; i < b->count; i++) {
+			entry = strchr(entry, '{');
+			ck_assert_msg(entry != NULL, "%s: too few entries", name_of(line));
+			text = strndup(entry, (size_t)(strchr(entry, '}') - entry));
+			ck_assert_uint_eq(
+				same_entry(b->type, nfmeta_flow_entry(b, (uint16_t)i), text),
+				fields[b->type]);
+			free(text);
+			entry++;
+		}
+		if (b->count != 0)
+			ck_assert_msg(strchr(entry, '{') == NULL, "%s: more", name_of(line));
+		types |= UINT32_C(1) << b->type;
+		free(b);
+		count++;
+	}
+	fclose(f);
+	ck_assert_uint_gt(count, 40);
+	ck_assert_uint_eq(types, 0xf00fe); /* all there are */
+}
+END_TEST
+
+START_TEST(judged_messages)
+{
+	FILE *f = vectors("messages.json");
+	uint32_t seen[4] = {0};
+	static uint8_t data[8192];
+	static char line[LINE];
+
+	while (fgets(line, sizeof(line), f) != NULL) {
+		const char *result = find(line, "result");
+		uint32_t len, what;
+		uint8_t *exact;
+		int rc, want;
+
+		if (result == NULL)
+			continue;
+		len = bytes(line, "bytes", data, sizeof(data));
+		if (strncmp(result, "deliver\"", 8) == 0)
+			what = 0, want = (int)number(line, "length");
+		else if (strncmp(result, "skip\"", 5) == 0)
+			what = 1, want = 0;
+		else if (strncmp(result, "more\"", 5) == 0)
+			what = 2, want = -EAGAIN;
+		else
+			what = 3, want = -NFMETA_EMESSAGE;
+		exact = malloc(len);
+		memcpy(exact, data, len);
+		rc = nfmeta__flow_check(exact, len, (int)number(line, "up"));
+		ck_assert_msg(rc == want, "%s: %d, not %d", name_of(line), rc, want);
+		free(exact);
+		seen[what]++;
+	}
+	fclose(f);
+	ck_assert_uint_ge(seen[0], 2);
+	ck_assert_uint_ge(seen[1], 10);
+	ck_assert_uint_ge(seen[2], 6);
+	ck_assert_uint_ge(seen[3], 80);
+}
+END_TEST
+
+/* Read each entry; make each anew from key, state and counters. */
+START_TEST(table_entries)
+{
+	FILE *f = vectors("table.json");
+	static char line[LINE];
+	uint32_t count = 0;
+
+	while (fgets(line, sizeof(line), f) != NULL) {
+		struct nfmeta_table_flow e, copy, made;
+		struct nfmeta_flow_key key;
+		uint8_t addr[16];
+		uint64_t pa, pb, ba, bb;
+		uint8_t phase, action;
+		uint32_t app;
+		int reverse;
+
+		if (find(line, "entry") == NULL)
+			continue;
+		ck_assert_uint_eq(bytes(line, "entry", (uint8_t *)&e, sizeof(e) + 1), sizeof(e));
+		ck_assert_uint_eq(bytes(line, "key", (uint8_t *)&key, sizeof(key) + 1),
+				  sizeof(key));
+#define SAME(field, value)                                                                         \
+	ck_assert_msg(number(line, field) == (value), "%s: " field, name_of(line))
+		SAME("seq", e.seq);
+		SAME("flow_gen", e.flow_gen);
+		SAME("state", e.state);
+		SAME("proto", e.proto);
+		SAME("app_id", e.app_id);
+		SAME("from_a", e.from_a);
+		SAME("from_b", e.from_b);
+		SAME("port_a", (uint32_t)(e.port_a[0] << 8 | e.port_a[1]));
+		SAME("port_b", (uint32_t)(e.port_b[0] << 8 | e.port_b[1]));
+		ck_assert_uint_eq(bytes(line, "addr_a", addr, 17), 16);
+		ck_assert_mem_eq(addr, e.addr_a, 16);
+		ck_assert_uint_eq(bytes(line, "addr_b", addr, 17), 16);
+		ck_assert_mem_eq(addr, e.addr_b, 16);
+
+		ck_assert_int_eq(nfmeta_table_read(&e, &copy), 1);
+		ck_assert_mem_eq(&copy, &e, sizeof(e));
+		phase = (uint8_t)number(line, "phase");
+		action = (uint8_t)number(line, "action");
+		reverse = (int)number(line, "reverse");
+		app = (uint32_t)number(line, "app_id");
+		pa = number(line, "packets_a");
+		pb = number(line, "packets_b");
+		ba = number(line, "bytes_a");
+		bb = number(line, "bytes_b");
+		ck_assert_uint_eq(nfmeta_table_state(&copy), phase);
+		ck_assert_uint_eq(nfmeta_table_action(&copy), action);
+		ck_assert_int_eq((copy.state & NFMETA_TABLE_REVERSE) != 0, reverse);
+		SAME("packets_a", nfmeta_table_packets(copy.from_a));
+		SAME("bytes_a", nfmeta_table_bytes(copy.from_a));
+		SAME("packets_b", nfmeta_table_packets(copy.from_b));
+		SAME("bytes_b", nfmeta_table_bytes(copy.from_b));
+#undef SAME
+
+		memset(&made, 0xee, sizeof(made));
+		made.seq = e.seq - 4; /* to open and to set are two changes */
+		nfmeta_table_open(&made, e.flow_gen, &key, reverse);
+		ck_assert_int_eq(nfmeta_table_set(&made, e.flow_gen, phase, action, app), 1);
+		nfmeta_table_count(&made, 0, pa, ba);
+		nfmeta_table_count(&made, 1, pb, bb);
+		ck_assert_msg(memcmp(&made, &e, sizeof(e)) == 0, "%s: made anew", name_of(line));
+		if (pa == NFMETA_TABLE_PACKETS_MAX && ba == NFMETA_TABLE_BYTES_MAX) {
+			nfmeta_table_count(&made, 0, 1, 1); /* full stays full */
+			ck_assert_uint_eq(made.from_a, e.from_a);
+		}
+		count++;
+	}
+	fclose(f);
+	ck_assert_uint_gt(count, 20);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -262,6 +536,9 @@ main(void)
 	tcase_add_test(tc, flow_keys);
 	tcase_add_test(tc, record_fields);
 	tcase_add_test(tc, sealed_records);
+	tcase_add_test(tc, messages);
+	tcase_add_test(tc, judged_messages);
+	tcase_add_test(tc, table_entries);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_NORMAL);

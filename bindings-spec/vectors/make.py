@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The libnfmeta authors
-"""Write the golden vectors, flow-keys.json and records.json.
+"""Write the golden vectors: flow-keys, records, messages and table (.json).
 
     make.py            write them beside this file
     make.py --check    exit 1 if they are not what this program makes
@@ -400,11 +400,298 @@ def records():
     return bare, sealed
 
 
+# ---- messages of flow state
+
+MAGIC = 0x314C464E
+OPTIONAL = 0x80
+SNAP_FIRST, SNAP_LAST = 1, 2
+
+HEADER = (
+    ("magic", "I"), ("abi", "B"), ("type", "B"), ("flags", "B"), ("reserved", "B"),
+    ("count", "H"), ("entry_size", "H"), ("source", "H"), ("ask", "H"),
+    ("instance", "I"), ("epoch", "I"), ("seq", "Q"), ("barrier", "Q"),
+)  # fmt: skip
+STATE = (
+    ("flow_id", "I"), ("flow_gen", "H"), ("action", "B"), ("reserved1", "B"),
+    ("app_id", "I"), ("reserved2", "4s"),
+)  # fmt: skip
+DELETE = (("flow_id", "I"), ("flow_gen", "H"), ("reason", "H"))
+COUNTERS = (
+    ("flow_id", "I"), ("flow_gen", "H"), ("reserved", "2s"),
+    ("packets", "2Q"), ("bytes", "2Q"),
+)  # fmt: skip
+VERDICT = (
+    ("flow_id", "I"), ("flow_gen", "H"), ("verdict", "B"), ("flags", "B"),
+    ("after", "I"), ("ttl", "I"), ("who", "H"), ("why", "H"), ("reserved", "4s"),
+)  # fmt: skip
+LOAD = (("busy", "I"), ("flows", "I"), ("overload", "Q"))
+MARK = (("seq", "Q"),)
+OWN = (("own", "8s"),)
+
+# number: (name, goes up, layout of an entry)
+TYPES = {
+    1: ("NEW", 0, STATE), 2: ("UPDATE", 0, STATE), 3: ("DELETE", 0, DELETE),
+    4: ("COUNTERS", 0, COUNTERS), 5: ("SNAPSHOT", 0, STATE), 6: ("RESET", 0, ()),
+    7: ("HEARTBEAT", 0, ()), 16: ("VERDICT", 1, VERDICT), 17: ("LOAD", 1, LOAD),
+    18: ("RESYNC", 1, MARK), 19: ("ACK", 1, MARK),
+}  # fmt: skip
+NUMBER = {name: number for number, (name, _, _) in TYPES.items()}
+
+
+def size_of(layout):
+    return sum(struct.calcsize("<" + form) for _, form in layout)
+
+
+def put(layout, values):
+    """The bytes of a structure; what is not given is zero."""
+    data = b""
+    for name, form in layout:
+        value = values.get(name, b"" if form.endswith("s") else (0, 0) if form == "2Q" else 0)
+        data += struct.pack("<" + form, *value) if form == "2Q" else struct.pack("<" + form, value)
+    return data
+
+
+def shown(layout, values):
+    """The fields that a vector lists: none that is reserved, 64 bits as text."""
+    out = {}
+    for name, form in layout:
+        value = values.get(name, (0, 0) if form == "2Q" else 0)
+        if form == "2Q":
+            out[name] = [f"0x{v:016x}" for v in value]
+        elif form == "Q":
+            out[name] = f"0x{value:016x}"
+        elif not form.endswith("s") and not name.startswith("reserved"):
+            out[name] = value
+    return out
+
+
+def messages():
+    good, bad = [], []
+
+    def make(kind, entries=(), tail=b"", **head):
+        """The header's values and the bytes of a message; kind: name or number."""
+        number = NUMBER.get(kind, kind)
+        layout = TYPES[number][2] if number in TYPES else OWN
+        values = {
+            "magic": MAGIC, "abi": 1, "type": number, "count": len(entries),
+            "entry_size": size_of(layout) + len(tail) if entries else 0, "source": 3, "instance": 0x89ABCDEF,
+            "epoch": 2, "seq": 0x0102030405060708, "barrier": 0x1112131415161718, **head,
+        }  # fmt: skip
+        return values, put(HEADER, values) + b"".join(put(layout, e) + tail for e in entries)
+
+    def add(name, kind, entries=(), tail=b"", **head):
+        values, data = make(kind, entries, tail, **head)
+        _, up, layout = TYPES[NUMBER[kind]]
+        good.append(
+            {
+                "name": name,
+                "up": up,
+                "message": data.hex(),
+                "length": len(data),
+                **shown(HEADER, values),
+                "entries": [shown(layout, e) for e in entries],
+            }
+        )
+
+    flow = {"flow_id": 0x01020304, "flow_gen": 0x0506}
+    state = {**flow, "action": 3, "app_id": 0x0007005B}
+    gone = {**flow, "reason": 1}
+    seen = {
+        **flow, "packets": (0x2122232425262728, 0x3132333435363738),
+        "bytes": (0x4142434445464748, 0x5152535455565758),
+    }  # fmt: skip
+    said = {**flow, "verdict": 4, "flags": 1, "after": 10, "ttl": 3600, "who": 0x0708, "why": 0x090A}
+    load = {"busy": 875, "flows": 0x0B0C0D0E, "overload": 0x6162636465666768}
+    mark = {"seq": 0x7172737475767778}
+    zero = {}
+
+    for kind in ("NEW", "UPDATE"):
+        add(f"{kind}, one flow", kind, [state])
+        add(f"{kind}, two flows", kind, [state, zero])
+    for action in range(5):
+        add(f"UPDATE, action {action}", "UPDATE", [{**state, "action": action}])
+    add("NEW, 128 flows: as many as fit", "NEW", [{**state, "flow_id": i} for i in range(128)])
+    add("DELETE, one flow", "DELETE", [gone])
+    for reason in range(7):
+        add(f"DELETE, reason {reason}", "DELETE", [{**gone, "reason": reason}])
+    many = [{"flow_id": 0xFFFFFFFF - i, "flow_gen": i, "reason": i % 7} for i in range(256)]
+    add("DELETE, 256 flows: as many as fit", "DELETE", many)
+    add("COUNTERS, one flow", "COUNTERS", [seen])
+    add("COUNTERS, 51 flows: as many as fit", "COUNTERS", [seen] * 51)
+    add("SNAPSHOT, first part", "SNAPSHOT", [state], flags=SNAP_FIRST, ask=7)
+    add("SNAPSHOT, part in the middle", "SNAPSHOT", [state, zero], ask=7)
+    add("SNAPSHOT, last part, empty", "SNAPSHOT", flags=SNAP_LAST, ask=7)
+    add("SNAPSHOT, first and last", "SNAPSHOT", [state], flags=SNAP_FIRST | SNAP_LAST, ask=0xFFFF)
+    add("SNAPSHOT, of no flows", "SNAPSHOT", flags=SNAP_FIRST | SNAP_LAST, ask=1)
+    add("RESET", "RESET")
+    add("HEARTBEAT", "HEARTBEAT")
+    add("VERDICT, one flow", "VERDICT", [said])
+    for verdict in range(1, 5):
+        add(f"VERDICT, verdict {verdict}", "VERDICT", [{**flow, "verdict": verdict}])
+    add("VERDICT, 85 flows: as many as fit", "VERDICT", [said] * 85)
+    add("LOAD", "LOAD", [load])
+    add("RESYNC", "RESYNC", [mark], ask=7)
+    add("ACK", "ACK", [mark])
+    add("first of all", "NEW", [state], seq=1, barrier=0, epoch=1, source=0)
+    top = {"source": 63, "instance": MASK >> 32, "epoch": MASK >> 32, "seq": MASK, "barrier": MASK}
+    add("every number at its end", "NEW", [{"flow_id": MASK >> 32, "flow_gen": 0xFFFF}], **top)
+    add("reserved byte and bits of the header are not looked at", "NEW", [state], reserved=0xFF, flags=0xFC)
+    marked = {**state, "reserved1": 0xFF, "reserved2": b"\xFF" * 4}
+    add("reserved bytes of an entry are not looked at", "NEW", [marked])
+    add("SNAPSHOT of no flows, entry_size 16 all the same", "SNAPSHOT", flags=SNAP_LAST, ask=1, entry_size=16)
+    newer = {"tail": b"\xEE" * 8}
+    add("newer minor: 8 bytes more in an entry", "NEW", [state, zero], **newer)
+    add("newer minor: DELETE of 16 bytes", "DELETE", [gone, zero], **newer)
+    add("newer minor: LOAD of 24 bytes", "LOAD", [load], **newer)
+    add("newer minor: one entry of 2048 bytes", "NEW", [state], tail=bytes(2032))
+
+    def judge(name, up, data, result, length=None):
+        bad.append({"name": name, "up": up, "bytes": data.hex(), "result": result, "length": length or len(data)})
+
+    def refuse(name, kind, entries=(), up=None, tail=b"", cut=None, **head):
+        _, data = make(kind, entries, tail, **head)
+        if up is None:
+            up = TYPES[NUMBER[kind]][1]
+        judge(name, up, data[:cut], "refuse")
+
+    refuse("magic 0", "NEW", [state], magic=0)
+    refuse("magic in the other byte order", "NEW", [state], magic=0x4E464C31)
+    refuse("other ABI major", "NEW", [state], abi=2)
+    refuse("ABI major 0", "NEW", [state], abi=0)
+    for kind, entry in (
+        ("NEW", state), ("UPDATE", state), ("DELETE", gone), ("COUNTERS", seen),
+        ("SNAPSHOT", state), ("VERDICT", said), ("LOAD", load), ("RESYNC", mark), ("ACK", mark),
+    ):  # fmt: skip
+        size = size_of(TYPES[NUMBER[kind]][2])
+        if kind != "SNAPSHOT":
+            refuse(f"{kind} without entries", kind)
+        refuse(f"{kind}: entries smaller than the struct", kind, [entry], entry_size=size - 8)
+        refuse(f"{kind}: entry_size {size + 4}, no multiple of 8", kind, [entry], entry_size=size + 4, cut=40)
+        refuse(f"{kind}: more than 2048 bytes", kind, [entry] * (2048 // size + 1))
+        refuse(f"{kind} in the wrong direction", kind, [entry], up=1 - TYPES[NUMBER[kind]][1])
+    for kind in ("LOAD", "RESYNC", "ACK"):
+        refuse(f"two entries of {kind}", kind, [zero, zero])
+    refuse("65535 entries of 65528 bytes", "NEW", count=0xFFFF, entry_size=0xFFF8)
+    refuse("count * entry_size is 0 in 16 bits", "NEW", count=0x2000, entry_size=0x0008)
+    refuse("entries of 0 bytes", "DELETE", count=1)
+    refuse("RESET, entry_size 4", "RESET", entry_size=4)
+    refuse("one entry of 2056 bytes", "NEW", [state], tail=bytes(2040))
+    for kind in ("RESET", "HEARTBEAT"):
+        refuse(f"{kind} with an entry", kind, [mark], count=1, entry_size=8)
+        refuse(f"{kind} in the wrong direction", kind, up=1)
+    for number, (kind, up, _) in TYPES.items():
+        if kind == "SNAPSHOT":
+            continue
+        entries = [] if kind in ("RESET", "HEARTBEAT") else [zero]
+        for flags, text in ((SNAP_FIRST, "FIRST"), (SNAP_LAST, "LAST")):
+            refuse(f"{kind} with {text}", kind, entries, flags=flags)
+    for number in (0, 8, 15, 20, 63, 127):
+        for up in (0, 1):
+            way = "up" if up else "down"
+            refuse(f"unknown type {number} that must be known, {way}", number, [zero], up=up)
+    refuse("bad header, entries cut: refused at once", "NEW", [state], magic=0, cut=48)
+
+    for number in (0x80, 0x83, 0xE0, 0xFF):
+        for up in (0, 1):
+            way = "up" if up else "down"
+            judge(f"unknown type {number:#x} that may be skipped, {way}", up, make(number, [zero])[1], "skip")
+    judge("unknown type to skip, two entries of 24 bytes", 0, make(0xE1, [zero, zero], bytes(16))[1], "skip")
+    judge("unknown type to skip, without entries", 0, make(0xE1)[1], "skip")
+    judge("unknown type to skip, FIRST and LAST set", 0, make(0xE1, [zero], flags=3)[1], "skip")
+    refuse("type to skip, entries of 0 bytes", 0xE0, up=0, count=1)
+    refuse("type to skip, more than 2048 bytes", 0xE0, [zero] * 257, up=0)
+    refuse("type to skip, entry_size 12", 0xE0, [zero, zero], up=0, entry_size=12)
+    refuse("type to skip, other ABI major", 0xE0, [zero], up=0, abi=2)
+
+    _, data = make("NEW", [state, state])
+    for n in (0, 8, 39, 40, 56, 71):
+        judge(f"cut after {n} of {len(data)} bytes", 0, data[:n], "more")
+    _, optional = make(0xE0, [zero])
+    judge("type to skip, cut", 0, optional[:40], "more")
+    judge("two messages: the length is the first one's", 0, data + optional, "deliver", len(data))
+    judge("garbage behind a message is not looked at", 0, data + b"\xFF" * 9, "deliver", len(data))
+    return good, bad
+
+
+# ---- the shared table
+
+ENTRY = (
+    ("seq", "I"), ("flow_gen", "H"), ("state", "B"), ("proto", "B"), ("app_id", "I"),
+    ("port_a", "2s"), ("port_b", "2s"), ("addr_a", "16s"), ("addr_b", "16s"),
+    ("from_a", "Q"), ("from_b", "Q"),
+)  # fmt: skip
+PACKETS_MAX, BYTES_MAX = (1 << 28) - 1, (1 << 36) - 1
+
+
+def counted(packets, size):
+    return min(packets, PACKETS_MAX) << 36 | min(size, BYTES_MAX)
+
+
+def mapped(data):
+    return bytes(10) + b"\xFF\xFF" + data if len(data) == 4 else data
+
+
+def table():
+    vectors = []
+
+    def add(name, src, dst, proto, sport=0, dport=0, state=1, action=0, along=(1, 60), against=(0, 0), seq=2, gen=0, app=0):
+        """src: what sent the flow's first packet; along, against: packets and bytes."""
+        key, reverse = flow_key(src, dst, proto, sport, dport)
+        size = 4 if key[41] == 4 else 16
+        a, b = (against, along) if reverse else (along, against)
+        values = {
+            "seq": seq, "flow_gen": gen, "state": state | (8 if reverse else 0) | action << 4,
+            "proto": proto, "app_id": app, "port_a": key[32:34], "port_b": key[34:36],
+            "addr_a": mapped(key[:size]), "addr_b": mapped(key[16 : 16 + size]),
+            "from_a": counted(*a), "from_b": counted(*b),
+        }  # fmt: skip
+        data = put(ENTRY, values)
+        assert len(data) == 64
+        vectors.append(
+            {
+                "name": name,
+                "entry": data.hex(),
+                **shown(ENTRY, values),
+                "port_a": int.from_bytes(values["port_a"], "big"),
+                "port_b": int.from_bytes(values["port_b"], "big"),
+                "addr_a": values["addr_a"].hex(),
+                "addr_b": values["addr_b"].hex(),
+                "phase": state,
+                "reverse": int(reverse),
+                "action": action,
+                "packets_a": min(a[0], PACKETS_MAX),
+                "bytes_a": f"0x{min(a[1], BYTES_MAX):09x}",
+                "packets_b": min(b[0], PACKETS_MAX),
+                "bytes_b": f"0x{min(b[1], BYTES_MAX):09x}",
+                "key": (key[:36] + bytes(4) + key[40:]).hex(),
+            }
+        )
+
+    for text, a, b in (("ipv4", A4, B4), ("ipv6", A6, B6)):
+        add(f"{text} tcp, a began", a, b, 6, 40000, 443)
+        add(f"{text} tcp, b began", b, a, 6, 443, 40000)
+        full = {"state": 2, "along": (12, 3456), "against": (34, 56789), "app": 0x0007005B, "gen": 0x0506}
+        add(f"{text} tcp, established", a, b, 6, 40000, 443, **full)
+        add(f"{text} tcp, b began, established, shunted", b, a, 6, 443, 40000, action=4, **full)
+        add(f"{text} udp, equal ends", a, a, 17, 500, 500)
+        add(f"{text} GRE: no ports", a, b, 47)
+    add("closing, dropped", A4, B4, 6, 40000, 443, state=3, action=2)
+    for action in range(5):
+        add(f"action {action}", A4, B4, 17, 53, 53, action=action)
+    add("counters full", A4, B4, 6, 1, 2, along=(PACKETS_MAX, BYTES_MAX), against=(PACKETS_MAX, BYTES_MAX))
+    over = (PACKETS_MAX + 1, BYTES_MAX + 1)
+    add("counters stay at their maximum", A4, B4, 6, 1, 2, along=over, against=(1, BYTES_MAX + 1))
+    add("seq and generation at their end", A4, B4, 6, 1, 2, seq=0xFFFFFFFE, gen=0xFFFF)
+    add("ipv4 that looks like ipv6 loopback", "0.0.0.1", "0.0.0.2", 17, 1, 2)
+    add("addresses compare as unsigned bytes", "127.255.255.255", "128.0.0.0", 6, 1, 2)
+    return vectors
+
+
 # ---- files
 
 
-def dump(what, **lists):
-    lines = [f'{{"abi": [1, 0],\n "what": {json.dumps(what)}']
+def dump(what, minor=0, **lists):
+    lines = [f'{{"abi": [1, {minor}],\n "what": {json.dumps(what)}']
     for name, vectors in lists.items():
         rows = ",\n  ".join(json.dumps(v) for v in vectors)
         lines.append(f' "{name}": [\n  {rows}\n ]')
@@ -413,11 +700,16 @@ def dump(what, **lists):
 
 def main():
     bare, sealed = records()
+    good, other = messages()
     files = {
         "flow-keys.json": dump(
             "classify each packet with the policy, the NIC having judged no checksum", vectors=flow_keys()
         ),
         "records.json": dump("bytes and fields; records in mbufs and what reads there", records=bare, sealed=sealed),
+        "messages.json": dump(
+            "messages and what is in them; bytes and what a reader says", minor=1, messages=good, judged=other
+        ),
+        "table.json": dump("entries of the shared table and what is in them", minor=1, entries=table()),
     }
     here = pathlib.Path(__file__).parent
     bad = 0
