@@ -8,17 +8,9 @@
  * publish (versions, mbuf layout), so that the checks behind them are reached;
  * the other bits are the queue.
  */
-#include "../../lib/error.c" /* the functions are hidden in the library */
-#include "../../lib/link.c"
+#include "hidden.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool so)
-{
-	if (!so)
-		abort();
-}
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,11 +43,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(strlen(s->pool_name) < NFMETA_NAME_SIZE && strlen(s->pool_ops) < NFMETA_NAME_SIZE);
 	must(s->field.offset + s->field.size <= sizeof(struct rte_mbuf));
 	must(s->field.seal_offset + 2u <= sizeof(struct rte_mbuf));
+	must(s->flow_carrier <= NFMETA_CARRIER_TABLE && s->flow_ring <= 1048576);
+	must(strlen(s->flow_table) < NFMETA_NAME_SIZE);
 	for (i = 0; i < s->queue_count; i++) {
 		const struct nfmeta_shared_queue *q =
 			(void *)(bytes + s->queue_offset + i * s->queue_size);
 
 		must(strlen(q->down) < NFMETA_NAME_SIZE && strlen(q->up) < NFMETA_NAME_SIZE);
+		if (s->flow_carrier != 0) {
+			must(s->queue_size >= sizeof(*q));
+			must(strlen(q->flow_down) < NFMETA_NAME_SIZE);
+			must(strlen(q->flow_up) < NFMETA_NAME_SIZE);
+		}
 		for (j = 0; j < s->queue_size; j++)
 			(void)((const volatile uint8_t *)q)[j];
 	}
