@@ -827,14 +827,18 @@ send_wait(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *const *p
 	do {
 		/* Looked at first: one more try when the time is over, we may have slept. */
 		late = rte_get_tsc_cycles() - start >= link->wait_cycles;
-		if (stash(link, q))
+		if (stash(link, q)) {
+			if (unlikely(q->behind))
+				nfmeta__flow_flush(link, q);
 			k += admit(q, pkts + k, n - k);
-		else if (__atomic_load_n(&q->shared->state, __ATOMIC_RELAXED) == NFMETA_QUEUE_FREE)
+		} else if (__atomic_load_n(&q->shared->state, __ATOMIC_RELAXED) ==
+			   NFMETA_QUEUE_FREE) {
 			break; /* nobody is there to make room */
-		else if (polls++ < SPIN_POLLS)
+		} else if (polls++ < SPIN_POLLS) {
 			rte_pause();
-		else
+		} else {
 			sched_yield(); /* the NF may want this CPU */
+		}
 	} while (k < n && !late);
 	return k;
 }
