@@ -4,38 +4,16 @@
  * Links between processes, on real hugepages: Check's child of each test is the
  * primary; the secondaries are this program again, started with a role.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <mntent.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <check.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
-#include <rte_mbuf.h>
-#include <rte_memzone.h>
 #include <rte_random.h>
 #include <rte_version.h>
 
-#include <nfmeta/nfmeta.h>
+#include "twoproc.h"
 
-#define POOL_SIZE 4095
 #ifdef __SANITIZE_ADDRESS__
 #define MANY 128000
 #else
@@ -44,38 +22,7 @@
 #define BURST 32
 #define LEN 64
 
-static char base[64]; /* starts the file prefix of every EAL of this run */
-static char hugedir[256];
-static struct rte_mempool *pool;
 static struct nfmeta_link *link_p;
-static unsigned int orphans; /* packets that went with a dead NF */
-
-static uint64_t
-now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-static const char *
-prefix_of(const char *what)
-{
-	static __thread char prefix[96];
-
-	snprintf(prefix, sizeof(prefix), "%s%s", base, what);
-	return prefix;
-}
-
-static const char *
-run_file(const char *what, const char *file)
-{
-	static __thread char path[256];
-
-	snprintf(path, sizeof(path), "/var/run/dpdk/%s/%s", prefix_of(what), file);
-	return path;
-}
 
 /* ---- Packets that say what they are ---------------------------------------------- */
 
@@ -125,23 +72,6 @@ is_record(const struct nfmeta_record *got, uint32_t seq, uint32_t size)
 }
 
 /* ---- The roles: what a child process does ---------------------------------------- */
-
-static void
-say(int rc)
-{
-	printf("%d %s\n", rc, rc != 0 ? nfmeta_error() : "ok");
-	fflush(stdout);
-}
-
-/* The parent lets go by closing our stdin. */
-static void
-wait_for_parent(void)
-{
-	char c;
-
-	while (read(0, &c, 1) > 0)
-		;
-}
 
 static int
 plain_eal(const char *prefix, const char *type, int huge)
@@ -407,207 +337,13 @@ role_nf(char **arg)
 	return rc != 0;
 }
 
-static const struct {
-	const char *name;
-	int args;
-	int (*run)(char **);
-} roles[] = {
+static const struct role roles[] = {
 	{"eal", 2, role_eal},	  {"manners", 2, role_manners}, {"attach", 4, role_attach},
 	{"plain", 2, role_plain}, {"primary", 2, role_primary}, {"patch", 3, role_patch},
 	{"hold", 4, role_hold},	  {"nf", 5, role_nf},
 };
 
-/* ---- Children -------------------------------------------------------------------- */
-
-struct child {
-	pid_t pid;
-	int in, out;
-	int rc; /* of the line that it said last */
-	char line[512];
-	char *says; /* ... and the rest of it */
-};
-
-static struct child
-start(const char *role, ...)
-{
-	struct child c = {0};
-	const char *argv[10] = {"peer", base, hugedir, role};
-	int in[2], out[2], n = 4;
-	va_list ap;
-
-	va_start(ap, role);
-	while (n < 9 && (argv[n] = va_arg(ap, const char *)) != NULL)
-		n++;
-	va_end(ap);
-	ck_assert_int_eq(pipe2(in, O_CLOEXEC), 0);
-	ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
-	c.pid = fork();
-	if (c.pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(in[0], 0);
-		dup2(out[1], 1);
-		execv("/proc/self/exe", (char **)(uintptr_t)argv);
-		_exit(127);
-	}
-	ck_assert_int_gt(c.pid, 0);
-	close(in[0]);
-	close(out[1]);
-	c.in = in[1];
-	c.out = out[0];
-	return c;
-}
-
-#define START(...) start(__VA_ARGS__, (char *)NULL)
-
-/* Read a line "RC TEXT". */
-static void
-listen_to(struct child *c)
-{
-	size_t n = 0;
-	struct pollfd p = {.fd = c->out, .events = POLLIN};
-
-	for (;;) {
-		ck_assert_msg(poll(&p, 1, 30000) == 1, "a child says nothing for 30 s");
-		if (read(c->out, &c->line[n], 1) != 1 || c->line[n] == '\n' ||
-		    n == sizeof(c->line) - 1)
-			break;
-		n++;
-	}
-	c->line[n] = '\0';
-	ck_assert_msg(n > 0, "a child ended without a word");
-	c->rc = (int)strtol(c->line, &c->says, 10);
-}
-
-/* Let it go; its exit status, or 128 + the signal. */
-static int
-finish(struct child *c)
-{
-	int status;
-
-	close(c->in);
-	ck_assert_int_eq(waitpid(c->pid, &status, 0), c->pid);
-	close(c->out);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void
-murder(struct child *c)
-{
-	kill(c->pid, SIGKILL);
-	ck_assert_int_eq(finish(c), 128 + SIGKILL);
-}
-
-#define ck_said(child, code)                                                                       \
-	do {                                                                                       \
-		listen_to(child);                                                                  \
-		ck_assert_msg((child)->rc == -(code), "%s", (child)->line);                        \
-	} while (0)
-#define ck_says(child, text)                                                                       \
-	ck_assert_msg(strstr((child)->says, text) != NULL, "'%s' is not in:%s", text, (child)->says)
-
-#define ck_ok(call) ck_assert_msg((call) == 0, "%s", nfmeta_error())
-
 /* ---- The primary ------------------------------------------------------------------- */
-
-static void
-start_primary(const char *vdev)
-{
-	char prefix[96];
-	char *argv[] = {"test_twoproc",
-			"--no-pci",
-			"-m",
-			"128",
-			"-l",
-			"0",
-			"--no-telemetry",
-			"--log-level",
-			"error",
-			"--huge-dir",
-			hugedir,
-			"--file-prefix",
-			prefix,
-			"--vdev",
-			(char *)(uintptr_t)vdev,
-			NULL};
-	cpu_set_t cpus;
-
-	snprintf(prefix, sizeof(prefix), "%s", prefix_of(""));
-	pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-	ck_assert_msg(rte_eal_init(vdev != NULL ? 15 : 13, argv) >= 0,
-		      "no primary with 128 MiB of hugepages in '%s': %s", hugedir,
-		      rte_strerror(rte_errno));
-	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-	pool = rte_pktmbuf_pool_create("p", POOL_SIZE, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-				       SOCKET_ID_ANY);
-	ck_assert_ptr_nonnull(pool);
-}
-
-/* The library's files; it leaves none.  DPDK's own go with the directory, later. */
-static unsigned int
-walk_lease_files(const char *start, bool remove)
-{
-	DIR *d = opendir(run_file("", ""));
-	struct dirent *e;
-	unsigned int n = 0;
-
-	ck_assert_ptr_nonnull(d);
-	while ((e = readdir(d)) != NULL) {
-		if (strncmp(e->d_name, start, strlen(start)) != 0)
-			continue;
-		n++;
-		if (remove)
-			unlinkat(dirfd(d), e->d_name, 0);
-	}
-	closedir(d);
-	return n;
-}
-
-static unsigned int
-lease_files(void)
-{
-	return walk_lease_files("nfmeta.", false);
-}
-
-/* A process that was killed leaves its lcore id behind, unlocked. */
-static void
-remove_dead_lcores(void)
-{
-	walk_lease_files("nfmeta.lcore.", true);
-}
-
-static void
-setup(void)
-{
-	start_primary(NULL);
-	walk_lease_files("nfmeta.", true); /* of a test that failed */
-}
-
-static void
-teardown(void)
-{
-	ck_assert_uint_eq(lease_files(), 0);
-	ck_assert_uint_eq(rte_mempool_avail_count(pool), POOL_SIZE - orphans);
-	rte_mempool_free(pool);
-	rte_eal_cleanup();
-}
-
-static unsigned int zones;
-
-static void
-count_zone(const struct rte_memzone *mz, void *arg)
-{
-	(void)mz;
-	(void)arg;
-	zones++;
-}
-
-static unsigned int
-memzones(void)
-{
-	zones = 0;
-	rte_memzone_walk(count_zone, NULL);
-	return zones;
-}
 
 /* Packets next, next + step, ... into m; returns how many there are. */
 static unsigned int
@@ -1223,82 +959,18 @@ END_TEST
 
 /* ---- main ---------------------------------------------------------------------------------- */
 
-static void
-find_hugedir(void)
-{
-	const char *env = getenv("NFMETA_HUGE_DIR");
-	struct mntent *e;
-	FILE *f;
-
-	if (env != NULL && env[0] != '\0') {
-		snprintf(hugedir, sizeof(hugedir), "%s", env);
-		return;
-	}
-	f = setmntent("/proc/self/mounts", "r");
-	while (f != NULL && hugedir[0] == '\0' && (e = getmntent(f)) != NULL)
-		if (strcmp(e->mnt_type, "hugetlbfs") == 0)
-			snprintf(hugedir, sizeof(hugedir), "%s", e->mnt_dir);
-	if (f != NULL)
-		endmntent(f);
-}
-
-/* Remove what DPDK leaves of our prefixes: hugepages and runtime directories. */
-static void
-clean(const char *dir, bool is_hugedir)
-{
-	char path[1024];
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	while (d != NULL && (e = readdir(d)) != NULL) {
-		if (strncmp(e->d_name, base, strlen(base)) != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		if (!is_hugedir) {
-			DIR *sub = opendir(path);
-			struct dirent *f;
-			char file[1300];
-
-			while (sub != NULL && (f = readdir(sub)) != NULL) {
-				snprintf(file, sizeof(file), "%s/%s", path, f->d_name);
-				unlink(file);
-			}
-			if (sub != NULL)
-				closedir(sub);
-			rmdir(path);
-		} else if (strstr(e->d_name, "map_") != NULL) {
-			unlink(path);
-		}
-	}
-	if (d != NULL)
-		closedir(d);
-}
-
 int
 main(int argc, char **argv)
 {
-	const char *run = getenv("NFMETA_RUN_ID");
+	int status = play_role(argc, argv, roles, RTE_DIM(roles));
 	TCase *link, *bare;
-	SRunner *sr;
 	Suite *s;
-	int failed;
-	size_t i;
 
-	if (argc > 3) { /* BASE HUGEDIR ROLE ARGUMENTS: a child of ours */
-		snprintf(base, sizeof(base), "%s", argv[1]);
-		snprintf(hugedir, sizeof(hugedir), "%s", argv[2]);
-		for (i = 0; i < RTE_DIM(roles); i++)
-			if (strcmp(argv[3], roles[i].name) == 0 && argc == 4 + roles[i].args)
-				return roles[i].run(argv + 4);
-		return 126;
-	}
-
-	snprintf(base, sizeof(base), "%s-two-%d", run != NULL ? run : "nfmeta", getpid());
-	find_hugedir();
+	if (status >= 0)
+		return status;
 	s = suite_create("two processes");
 	link = tcase_create("links");
 	bare = tcase_create("without a primary");
-	sr = srunner_create(s);
 	suite_add_tcase(s, bare);
 	tcase_set_timeout(bare, 120);
 	tcase_add_test(bare, come_and_go);
@@ -1323,11 +995,5 @@ main(int argc, char **argv)
 	tcase_add_test(link, eal_lcore_ids_differ);
 	tcase_add_test(link, eal_other_dpdk);
 	tcase_add_test(link, other_mbuf_layout);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	if (hugedir[0] != '\0')
-		clean(hugedir, true);
-	clean("/var/run/dpdk", false);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(s, "two");
 }
