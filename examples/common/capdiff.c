@@ -6,7 +6,8 @@
  * Packets are compared byte for byte.  Between any two addresses they must come
  * in the same order (that holds every flow, and its fragments, in order); so
  * must the packets that are not IP.  Between different pairs of addresses the
- * order is free: several queues may mix them.
+ * order is free: several queues may mix them.  With -f only the packets of each
+ * flow must come in order: where flows are shunted, others may overtake.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,10 +20,17 @@
 #include <pcap/pcap.h>
 
 #define PAIR 32 /* bytes of two IPv6 addresses */
+#define PORTS (1 + PAIR)
+#define REST (PORTS + 4)
 
 struct packet {
-	uint8_t pair[PAIR + 1]; /* IP version, then both addresses, lower one first */
-	uint64_t place;		/* in its capture, from 1 */
+	/*
+	 * What has to be in order: IP version, then both addresses, lower one first;
+	 * with -f also the ports, in the addresses' order, protocol, whether it is a
+	 * later fragment, and VLAN ids.
+	 */
+	uint8_t pair[REST + 2 + 4];
+	uint64_t place; /* in its capture, from 1 */
 	uint64_t ns;
 	uint32_t len;
 	uint8_t *bytes;
@@ -40,6 +48,65 @@ fail(const char *what, const char *path, const char *why)
 {
 	fprintf(stderr, "capdiff: %s \"%s\": %s\n", what, path, why);
 	exit(2);
+}
+
+static bool by_flow;
+
+static bool
+is_extension(uint8_t proto)
+{
+	return proto == 0 || proto == 43 || proto == 44 || proto == 51 || proto == 60;
+}
+
+/* Finds what is behind the IP header at "off"; returns its protocol. */
+static uint8_t
+find_l4(const struct packet *p, uint32_t *off, bool *later)
+{
+	const uint8_t *b = p->bytes + *off;
+	uint8_t proto, len;
+
+	if (p->pair[0] == 4) {
+		*later = ((b[6] & 0x1f) | b[7]) != 0;
+		*off += (b[0] & 15u) * 4;
+		return b[9];
+	}
+	proto = b[6];
+	*off += 40;
+	while (is_extension(proto) && *off + 8 <= p->len && !*later) {
+		b = p->bytes + *off;
+		len = proto == 44 ? 0 : b[1];
+		*later = proto == 44 && (b[2] | (b[3] & 0xf8)) != 0;
+		*off += proto == 51 ? (len + 2u) * 4 : (len + 1u) * 8;
+		proto = b[0];
+	}
+	return proto;
+}
+
+/* The flow between the two addresses; l3: where the IP header is. */
+static void
+find_flow(struct packet *p, uint32_t l3, bool swap)
+{
+	uint32_t off = l3, i, vlans = 0;
+	const uint8_t *b = p->bytes;
+	bool later = false;
+	uint8_t proto;
+
+	proto = find_l4(p, &off, &later);
+	p->pair[REST] = proto;
+	p->pair[REST + 1] = later;
+	for (i = 14; i + 2 <= l3 && vlans < 2; i += 4, vlans++) {
+		p->pair[REST + 2 + 2 * vlans] = b[i] & 15;
+		p->pair[REST + 3 + 2 * vlans] = b[i + 1];
+	}
+	if (later || off + 8 > p->len)
+		return;
+	if (proto == 6 || proto == 17 || proto == 132) {
+		memcpy(p->pair + PORTS, b + off + (swap ? 2 : 0), 2);
+		memcpy(p->pair + PORTS + 2, b + off + (swap ? 0 : 2), 2);
+	} else if ((proto == 1 && (b[off] == 0 || b[off] == 8)) ||
+		   (proto == 58 && (b[off] == 128 || b[off] == 129))) {
+		memcpy(p->pair + PORTS, b + off + 4, 2); /* an echo's identifier */
+	}
 }
 
 /* The two addresses behind Ethernet and its tags. */
@@ -68,10 +135,12 @@ find_pair(struct packet *p)
 	}
 	if (first + 2 * size > p->len)
 		return;
-	order = memcmp(b + first, b + first + size, size) > 0;
+	order = memcmp(b + first, b + first + size, size);
 	p->pair[0] = size == 4 ? 4 : 6;
-	memcpy(p->pair + 1, b + first + (order ? size : 0), size);
-	memcpy(p->pair + 1 + size, b + first + (order ? 0 : size), size);
+	memcpy(p->pair + 1, b + first + (order > 0 ? size : 0), size);
+	memcpy(p->pair + 1 + size, b + first + (order > 0 ? 0 : size), size);
+	if (by_flow)
+		find_flow(p, off + 2, order > 0);
 }
 
 static void
@@ -214,18 +283,21 @@ main(int argc, char **argv)
 	struct capture a, b;
 	int c, rc;
 
-	while ((c = getopt(argc, argv, "st")) != -1) {
+	while ((c = getopt(argc, argv, "stf")) != -1) {
 		if (c == 's')
 			subset = true;
 		else if (c == 't')
 			times = true;
+		else if (c == 'f')
+			by_flow = true;
 		else
 			optind = argc + 1;
 	}
 	if (optind != argc - 2) {
-		fprintf(stderr, "usage: capdiff [-s] [-t] CAPTURE OTHER\n"
+		fprintf(stderr, "usage: capdiff [-s] [-t] [-f] CAPTURE OTHER\n"
 				"  -s  OTHER may lack packets\n"
 				"  -t  the times have to agree, too\n"
+				"  -f  the order counts within flows only\n"
 				"Exit status: 0 same, 1 different, 2 cannot read.\n");
 		return 2;
 	}

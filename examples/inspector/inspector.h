@@ -13,8 +13,10 @@
  *   redo   the record is ignored: header checks, checksums, flow lookup anew
  *   audit  both, compared
  *
- *   options.c  command line     run.c    the loop, the report
+ *   options.c  command line     run.c    the loop
  *   work.c     the three modes  audit.c  the comparison
+ *   track.c    flows, verdicts  told.c   flows, as the splitter tells of them
+ *   report.c   figures
  */
 
 #include <stdbool.h>
@@ -25,6 +27,7 @@
 #include <nfmeta/nfmeta.h>
 
 #include "../common/common.h"
+#include "track.h"
 
 #define BURST 32
 
@@ -40,8 +43,12 @@ struct inspector_opts {
 	const char *json;
 	uint16_t queue;
 	int mode;
-	uint64_t timeout;    /* seconds to wait for primary and link */
-	uint64_t drop_every; /* every Nth packet is dropped; 0: none */
+	uint64_t timeout;	/* seconds to wait for primary and link */
+	uint64_t drop_every;	/* every Nth packet is dropped; 0: none */
+	uint64_t verdict_after; /* packets of a flow; 0: no verdicts */
+	uint8_t verdict;	/* NFMETA_ACTION_SHUNT or _DROP */
+	bool no_flow_state;
+	const char *flows; /* CSV of flows */
 	uint32_t max_flows;
 	uint32_t policy; /* NFMETA_CLASSIFY_*, as the splitter has it */
 	bool quiet;
@@ -77,10 +84,12 @@ struct audit;
 struct worker *worker_create(const struct inspector_opts *o, const struct nfmeta_field *field);
 /* Process up to BURST packets; how: what is to happen to each. */
 void worker_burst(struct worker *w, struct rte_mbuf **pkts, uint8_t *how, uint16_t n);
-const struct work_counts *worker_counts(const struct worker *w);
+struct work_counts worker_counts(const struct worker *w);
 const struct audit *worker_audit(const struct worker *w);
+struct tracker *worker_tracker(struct worker *w);
 void worker_leave_hash(struct worker *w);
-void worker_destroy(struct worker *w);
+/* 0, or -1 and the line said: the CSV of flows could not be written. */
+int worker_destroy(struct worker *w);
 
 /* ---- audit.c ---------------------------------------------------------------------- */
 
@@ -108,7 +117,8 @@ void audit_destroy(struct audit *a);
 struct inspector_result {
 	struct work_counts counts;
 	struct audit audit; /* the counters */
-	uint64_t cycles;    /* from a receive that gave packets to their return */
+	struct track_counts track;
+	uint64_t cycles; /* from a receive that gave packets to their return */
 	uint64_t bursts;
 	double ns_per_packet;	  /* all of it: the machine's other work, too */
 	uint32_t ns_burst_median; /* of a packet in the median burst: without that */
@@ -118,6 +128,9 @@ struct inspector_result {
 
 /* Needs EAL.  Attaches, works to the end, detaches; the line said on failure. */
 void inspector_run(const struct inspector_opts *o, struct inspector_result *r);
+
+/* ---- report.c ------------------------------------------------------------------------- */
+
 void inspector_summary(const struct inspector_opts *o, const struct inspector_result *r);
 void inspector_json(struct json *j, const struct inspector_opts *o,
 		    const struct inspector_result *r);

@@ -14,6 +14,10 @@ enum {
 	OPT_TIMEOUT,
 	OPT_JSON,
 	OPT_DROP,
+	OPT_VERDICT_AFTER,
+	OPT_DROP_AFTER,
+	OPT_NO_FLOW_STATE,
+	OPT_FLOWS,
 	OPT_MAX_FLOWS,
 	OPT_NO_VLAN,
 	OPT_QUIET,
@@ -29,6 +33,10 @@ static const struct option longopts[] = {
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	{"json", required_argument, NULL, OPT_JSON},
 	{"drop-every", required_argument, NULL, OPT_DROP},
+	{"verdict-after", required_argument, NULL, OPT_VERDICT_AFTER},
+	{"drop-after", required_argument, NULL, OPT_DROP_AFTER},
+	{"no-flow-state", no_argument, NULL, OPT_NO_FLOW_STATE},
+	{"flows", required_argument, NULL, OPT_FLOWS},
 	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
 	{"key-without-vlan", no_argument, NULL, OPT_NO_VLAN},
 	{"quiet", no_argument, NULL, OPT_QUIET},
@@ -49,6 +57,10 @@ static const char usage[] =
 	"  --file-prefix NAME   the splitter's (nfmeta)\n"
 	"  --timeout N          seconds to wait for the splitter and its link (10)\n"
 	"  --drop-every N       have every Nth packet dropped\n"
+	"  --verdict-after N    trust, audit: have a flow shunted after N packets\n"
+	"  --drop-after N       trust, audit: have a flow dropped after N packets\n"
+	"  --no-flow-state      do not ask to be told of flows, give no verdicts\n"
+	"  --flows FILE         trust, audit: write the flows as CSV\n"
 	"  --max-flows N        redo, audit: flows at one time (262144)\n"
 	"  --key-without-vlan   redo, audit: as given to the splitter\n"
 	"  --json FILE          write a report; \"-\": to stdout\n"
@@ -68,6 +80,28 @@ inspector_defaults(struct inspector_opts *o)
 	o->timeout = 10;
 	o->max_flows = 262144;
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
+}
+
+static int
+parse_after(const char *option, const char *text, uint8_t verdict, struct inspector_opts *o)
+{
+	if (o->verdict_after > 0 && o->verdict != verdict)
+		return complain("--verdict-after and --drop-after: one of them");
+	o->verdict = verdict;
+	return parse_u64(option, text, 1, UINT64_MAX - 1, &o->verdict_after);
+}
+
+/* Options that only make sense together. */
+static int
+check(const struct inspector_opts *o)
+{
+	if (o->mode == MODE_REDO && (o->verdict_after > 0 || o->flows != NULL))
+		return complain("--mode redo ignores the record, and so knows no flow ids:"
+				" --verdict-after, --drop-after and --flows want trust or audit");
+	if (o->no_flow_state && o->verdict_after > 0)
+		return complain("--no-flow-state gives no verdicts: not with --verdict-after or"
+				" --drop-after");
+	return 0;
 }
 
 int
@@ -102,6 +136,18 @@ inspector_options(int argc, char **argv, struct inspector_opts *o)
 		case OPT_DROP:
 			rc = parse_u64("--drop-every", optarg, 1, UINT64_MAX, &o->drop_every);
 			break;
+		case OPT_VERDICT_AFTER:
+			rc = parse_after("--verdict-after", optarg, NFMETA_ACTION_SHUNT, o);
+			break;
+		case OPT_DROP_AFTER:
+			rc = parse_after("--drop-after", optarg, NFMETA_ACTION_DROP, o);
+			break;
+		case OPT_NO_FLOW_STATE:
+			o->no_flow_state = true;
+			break;
+		case OPT_FLOWS:
+			o->flows = optarg;
+			break;
 		case OPT_MAX_FLOWS:
 			rc = parse_u64("--max-flows", optarg, 8, 1 << 24, &v);
 			o->max_flows = (uint32_t)v;
@@ -125,5 +171,5 @@ inspector_options(int argc, char **argv, struct inspector_opts *o)
 	}
 	if (rc == 0 && optind < argc)
 		return complain("\"%s\" is not an option (see --help)", argv[optind]);
-	return rc;
+	return rc == 0 ? check(o) : rc;
 }

@@ -60,10 +60,13 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
      struct inspector_result *r, struct costs *costs)
 {
 	uint64_t tsc, took, next_check = 0, quarter = rte_get_tsc_hz() / 4;
+	struct tracker *t = worker_tracker(w);
+	uint64_t quarters = 0, cycles = 0;
 	struct rte_mbuf *pkts[BURST];
 	struct idle idle = {0};
 	uint8_t how[BURST];
 	bool closing = false;
+	unsigned int told;
 	uint16_t n;
 	int rc;
 
@@ -72,11 +75,19 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 		n = nfmeta_recv_burst(link, pkts, NULL, BURST);
 		if (n > 0) {
 			worker_burst(w, pkts, how, n);
+			/*
+			 * Before the packets go back: a splitter that has them knows what was
+			 * decided.
+			 */
+			track_reply(t);
 			nfmeta_return_burst(link, pkts, how, n);
 			took = rte_rdtsc() - tsc;
 			add_cost(costs, took, n);
 			r->cycles += took;
 			r->bursts++;
+		}
+		told = track_messages(t);
+		if (n + told > 0) {
 			idle_over(&idle);
 		} else if (closing) {
 			return "the close of the link";
@@ -88,6 +99,11 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 		if (tsc < next_check)
 			continue;
 		next_check = tsc + quarter;
+		track_reply(t);
+		if (++quarters % 4 == 0) {
+			track_load(t, (uint32_t)((r->cycles - cycles) * 1000 / (4 * quarter)));
+			cycles = r->cycles;
+		}
 		rc = nfmeta_link_check(link);
 		if (rc == -NFMETA_ECLOSING) {
 			closing = true;
@@ -113,7 +129,7 @@ inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 		return;
 	w = worker_create(o, nfmeta_link_field(link));
 	costs = calloc(1, sizeof(*costs));
-	if (w == NULL || costs == NULL) {
+	if (w == NULL || costs == NULL || track_subscribe(worker_tracker(w), o, link) != 0) {
 		nfmeta_link_detach(link);
 		worker_destroy(w);
 		free(costs);
@@ -122,14 +138,17 @@ inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 	costs->ns_per_cycle = 1e9 / (double)rte_get_tsc_hz();
 	r->status = EXIT_OK;
 	r->ended = loop(o, link, w, r, costs);
-	r->counts = *worker_counts(w);
+	rc = nfmeta_link_check(link);
+	if (rc != -NFMETA_EPRIMARYGONE)
+		track_end(worker_tracker(w));
+	r->track = worker_tracker(w)->c;
+	r->counts = worker_counts(w);
 	r->audit = *worker_audit(w);
 	if (r->counts.packets > 0)
 		r->ns_per_packet =
 			(double)r->cycles * costs->ns_per_cycle / (double)r->counts.packets;
 	r->ns_burst_median = median_cost(costs, r->bursts);
 	free(costs);
-	rc = nfmeta_link_check(link);
 	nfmeta_link_detach(link);
 	/*
 	 * An rte_hash lies in memory of the splitter.  To free it takes answers
@@ -137,65 +156,6 @@ inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 	 */
 	if (rc != 0 && !o->thread)
 		worker_leave_hash(w);
-	worker_destroy(w);
-}
-
-void
-inspector_summary(const struct inspector_opts *o, const struct inspector_result *r)
-{
-	const struct work_counts *c = &r->counts;
-	const struct audit *a = &r->audit;
-
-	printf("%s: queue %u, %s: %ju packets (%ju bytes), %ju flows, %.1f ns per packet, ended by:"
-	       " %s\n",
-	       say_name(), o->queue, inspector_modes[o->mode], (uintmax_t)c->packets,
-	       (uintmax_t)c->bytes, (uintmax_t)c->flows, r->ns_per_packet, r->ended);
-	if (o->mode == MODE_TRUST)
-		printf("  saved: %ju checksums, %ju flow lookups; without a record: %ju packets\n",
-		       (uintmax_t)c->checks_saved, (uintmax_t)c->lookups_saved,
-		       (uintmax_t)c->no_record);
-	if (o->mode == MODE_AUDIT)
-		printf("  audit: %ju packets disagree (no record %ju, flags %ju, offsets %ju,"
-		       " VLAN %ju, flow %ju, direction %ju)\n",
-		       (uintmax_t)a->disagreements, (uintmax_t)a->no_record, (uintmax_t)a->flags,
-		       (uintmax_t)a->offsets, (uintmax_t)a->vlan, (uintmax_t)a->flow,
-		       (uintmax_t)a->direction);
-	fflush(stdout);
-}
-
-void
-inspector_json(struct json *j, const struct inspector_opts *o, const struct inspector_result *r)
-{
-	const struct work_counts *c = &r->counts;
-	const struct audit *a = &r->audit;
-
-	json_text(j, "program", "inspector");
-	json_text(j, "version", nfmeta_version());
-	json_text(j, "mode", inspector_modes[o->mode]);
-	json_number(j, "queue", o->queue);
-	json_text(j, "ended_by", r->ended);
-	json_number(j, "packets", c->packets);
-	json_number(j, "bytes", c->bytes);
-	json_number(j, "bursts", r->bursts);
-	json_real(j, "ns_per_packet", r->ns_per_packet);
-	json_number(j, "ns_per_packet_median_burst", r->ns_burst_median);
-	json_number(j, "flows", c->flows);
-	json_number(j, "packets_without_record", c->no_record);
-	json_number(j, "packets_without_flow", c->no_flow);
-	json_number(j, "packets_invalid", c->invalid);
-	json_number(j, "packets_bad_checksum", c->bad_checksum);
-	json_number(j, "checksums_saved", c->checks_saved);
-	json_number(j, "lookups_saved", c->lookups_saved);
-	json_number(j, "drops_asked", c->dropped);
-	json_number(j, "digest", c->digest);
-	json_object(j, "audit");
-	json_number(j, "compared", a->compared);
-	json_number(j, "disagreements", a->disagreements);
-	json_number(j, "no_record", a->no_record);
-	json_number(j, "flags", a->flags);
-	json_number(j, "offsets", a->offsets);
-	json_number(j, "vlan", a->vlan);
-	json_number(j, "flow", a->flow);
-	json_number(j, "direction", a->direction);
-	json_end(j);
+	if (worker_destroy(w) != 0 && r->status == EXIT_OK)
+		r->status = EXIT_BAD;
 }

@@ -10,26 +10,14 @@
 
 #include "inspector.h"
 
-#define IDS_MAX (UINT32_C(1) << 24) /* flow ids beyond are not counted per flow */
-
-/* What this NF keeps about a flow. */
-struct seen {
-	uint64_t packets;
-	uint64_t bytes;
-	uint16_t generation;
-	uint16_t used;
-};
-
 struct worker {
 	const struct inspector_opts *o;
 	struct nfmeta_field field;
 	struct work_counts c;
-	struct seen *by_id; /* trust: the splitter's flow id is the index */
-	uint32_t ids;
+	struct tracker track;  /* trust, audit: flows by the splitter's id */
 	struct rte_hash *hash; /* redo, audit, and trust for packets without record */
 	struct seen *own;      /* its number for a key is the index */
 	uint64_t next_drop;
-	struct seen nobody; /* packets without a flow */
 	struct audit audit;
 };
 
@@ -105,11 +93,26 @@ own_flow(struct worker *w, const struct nfmeta_flow_key *key, int32_t found)
 		w->c.no_flow++;
 		return -1;
 	}
-	if (!w->own[found].used) {
-		w->own[found].used = 1;
+	if (w->own[found].state == SEEN_NEVER) {
+		w->own[found].state = SEEN_OPEN;
 		w->c.flows++;
 	}
 	return found;
+}
+
+/* The flow as the splitter names it. */
+static void
+audit_track(struct worker *w, const struct rte_mbuf *m)
+{
+	const struct nfmeta_record *r = nfmeta_record_peek(&w->field, m);
+	struct seen *f;
+
+	if (r == NULL || (r->flags & NFMETA_FLOW_KNOWN) == 0)
+		return;
+	f = track_packet(&w->track, r);
+	f->packets++;
+	f->bytes += m->pkt_len;
+	track_counted(&w->track, f, r->flow_id);
 }
 
 static void
@@ -133,52 +136,25 @@ redo(struct worker *w, struct rte_mbuf **pkts, uint16_t n, bool audit)
 	for (i = 0; i < n; i++) {
 		ids[i] = own_flow(w, &keys[i], ids[i]);
 		look(w, pkts[i], recs[i].flags, recs[i].l3_off, recs[i].payload_off,
-		     ids[i] >= 0 ? &w->own[ids[i]] : &w->nobody);
-		if (audit)
+		     ids[i] >= 0 ? &w->own[ids[i]] : &w->track.nobody);
+		if (audit) {
 			audit_packet(&w->audit, &w->field, pkts[i], &recs[i], &keys[i], ids[i]);
+			audit_track(w, pkts[i]);
+		}
 	}
 }
 
 /* ---- trust --------------------------------------------------------------------------- */
 
-static __rte_noinline struct seen *
-more_ids(struct worker *w, uint32_t id)
-{
-	uint32_t n = RTE_MAX(w->ids, UINT32_C(4096));
-	struct seen *p;
-
-	if (id >= IDS_MAX)
-		return &w->nobody;
-	while (n <= id)
-		n *= 2;
-	p = realloc(w->by_id, n * sizeof(*p));
-	if (p == NULL)
-		return &w->nobody;
-	memset(p + w->ids, 0, (n - w->ids) * sizeof(*p));
-	w->by_id = p;
-	w->ids = n;
-	return &p[id];
-}
-
 static inline struct seen *
-known_flow(struct worker *w, const struct nfmeta_record *r, uint16_t generation)
+known_flow(struct worker *w, const struct nfmeta_record *r)
 {
-	struct seen *f;
-
 	if (unlikely((r->flags & NFMETA_FLOW_KNOWN) == 0)) {
 		w->c.no_flow++;
-		return &w->nobody;
+		return &w->track.nobody;
 	}
-	f = likely(r->flow_id < w->ids) ? &w->by_id[r->flow_id] : more_ids(w, r->flow_id);
 	w->c.lookups_saved++;
-	if (unlikely(!f->used || (r->flags & NFMETA_FLOW_NEW) != 0 ||
-		     f->generation != generation)) {
-		memset(f, 0, sizeof(*f));
-		f->used = 1;
-		f->generation = generation;
-		w->c.flows++;
-	}
-	return f;
+	return track_packet(&w->track, r);
 }
 
 /* A packet without a record costs what it costs without nfmeta. */
@@ -197,8 +173,9 @@ static void
 trust(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 {
 	const struct nfmeta_record *r[BURST];
+	struct seen *flow;
 	uint32_t l3, payload;
-	uint16_t i, generation;
+	uint16_t i;
 
 	for (i = 0; i < n; i++)
 		nfmeta_record_prefetch(&w->field, pkts[i]);
@@ -207,8 +184,8 @@ trust(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], const void *));
 		if (unlikely(r[i] == NULL))
 			continue;
-		if (r[i]->flow_id < w->ids)
-			rte_prefetch0(&w->by_id[r[i]->flow_id]);
+		if (r[i]->flow_id < w->track.ids)
+			rte_prefetch0(&w->track.by_id[r[i]->flow_id]);
 		if (r[i]->size >= NFMETA_RECORD_CORE && r[i]->payload_off < pkts[i]->data_len)
 			rte_prefetch0(
 				rte_pktmbuf_mtod_offset(pkts[i], const void *, r[i]->payload_off));
@@ -221,15 +198,15 @@ trust(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 		if (likely(r[i]->size >= NFMETA_RECORD_CORE)) {
 			l3 = r[i]->l3_off;
 			payload = r[i]->payload_off;
-			generation = r[i]->flow_gen;
 		} else { /* the word alone: the lengths are in the mbuf */
 			l3 = pkts[i]->l2_len;
 			payload = l3 + pkts[i]->l3_len + pkts[i]->l4_len;
-			generation = 0;
 		}
 		w->c.checks_saved += (r[i]->flags & NFMETA_L3_CSUM_MASK) != 0;
 		w->c.checks_saved += (r[i]->flags & NFMETA_L4_CSUM_MASK) != 0;
-		look(w, pkts[i], r[i]->flags, l3, payload, known_flow(w, r[i], generation));
+		flow = known_flow(w, r[i]);
+		look(w, pkts[i], r[i]->flags, l3, payload, flow);
+		track_counted(&w->track, flow, r[i]->flow_id);
 	}
 }
 
@@ -254,10 +231,20 @@ worker_burst(struct worker *w, struct rte_mbuf **pkts, uint8_t *how, uint16_t n)
 	}
 }
 
-const struct work_counts *
+struct work_counts
 worker_counts(const struct worker *w)
 {
-	return &w->c;
+	struct work_counts c = w->c;
+
+	if (w->o->mode == MODE_TRUST)
+		c.flows += w->track.c.opened;
+	return c;
+}
+
+struct tracker *
+worker_tracker(struct worker *w)
+{
+	return &w->track;
 }
 
 const struct audit *
@@ -278,7 +265,7 @@ worker_create(const struct inspector_opts *o, const struct nfmeta_field *field)
 	w->o = o;
 	w->field = *field;
 	w->next_drop = o->drop_every > 0 ? o->drop_every : UINT64_MAX;
-	if (o->mode != MODE_TRUST && make_hash(w) != 0) {
+	if (track_create(&w->track, o) != 0 || (o->mode != MODE_TRUST && make_hash(w) != 0)) {
 		worker_destroy(w);
 		return NULL;
 	}
@@ -296,14 +283,17 @@ worker_leave_hash(struct worker *w)
 	w->hash = NULL;
 }
 
-void
+int
 worker_destroy(struct worker *w)
 {
+	int rc;
+
 	if (w == NULL)
-		return;
+		return 0;
 	audit_destroy(&w->audit);
+	rc = track_destroy(&w->track);
 	rte_hash_free(w->hash);
 	free(w->own);
-	free(w->by_id);
 	free(w);
+	return rc;
 }

@@ -27,27 +27,40 @@ run_nf(void *arg)
 	return NULL;
 }
 
-/* "--mode M" and "--drop-every N" are the inspector's, all else the splitter's. */
+/* 2: an option of the inspector, with a value; 1: one without; 0: the splitter's. */
+static int
+is_mine(const char *arg)
+{
+	static const char *const with[] = {"--mode", "--drop-every", "--verdict-after",
+					   "--drop-after"};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(with); i++)
+		if (strcmp(arg, with[i]) == 0)
+			return 2;
+	return strcmp(arg, "--no-flow-state") == 0;
+}
+
 static int
 options(int argc, char **argv, struct splitter_opts *so, struct inspector_opts *io)
 {
-	char *mine[8], *theirs[128];
-	int n = 0, m = 0, i, rc;
+	char *mine[16], *theirs[128];
+	int n = 0, m = 0, i, rc, words;
 
 	mine[m++] = argv[0];
 	for (i = 0; i < argc; i++) {
-		bool is_mine =
-			strcmp(argv[i], "--mode") == 0 || strcmp(argv[i], "--drop-every") == 0;
-
-		if (n > 120 || m > 4)
+		if (n > 120 || m > 12)
 			return complain("too many options");
 		if (strcmp(argv[i], "--help") == 0)
-			printf("usage: %s [--mode M] [--drop-every N] and the options of "
+			printf("usage: %s [--mode M] [--drop-every N] [--verdict-after N]"
+			       " [--drop-after N] [--no-flow-state] and the options of "
 			       "splitter:\n\n",
 			       say_name());
-		if (is_mine && i + 1 < argc) {
-			mine[m++] = argv[i++];
+		words = is_mine(argv[i]);
+		if (words > 0 && i + words <= argc) {
 			mine[m++] = argv[i];
+			if (words == 2)
+				mine[m++] = argv[++i];
 		} else {
 			theirs[n++] = argv[i];
 		}

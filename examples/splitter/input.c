@@ -184,21 +184,30 @@ load_replay(struct input *in, const struct splitter_opts *o, const struct captur
 
 /* ---- all kinds -------------------------------------------------------------------------- */
 
+/* Of the pool, but never packets of the input: what NFs put messages into. */
+static uint32_t
+blanks(const struct splitter_opts *o)
+{
+	return o->carrier == NFMETA_CARRIER_INBAND ? o->queues * 2u * BLANKS : 0;
+}
+
 /*
- * What can be out at one time: the rings of the link, bursts in hand, the cache
- * of the pool.  Big packets take more; they may make less to be out at a time.
+ * What can be out at one time: the rings of the link, packets that wait for those,
+ * bursts in hand, the cache of the pool.  Big packets take more; they may make less
+ * to be out at a time.
  */
 uint32_t
 input_mbufs(const struct splitter_opts *o, const struct capture_info *info)
 {
-	uint64_t n = (uint64_t)o->queues * o->ring_size + 8 * BURST + POOL_CACHE;
+	uint32_t held = RTE_MIN(o->ring_size, (uint32_t)HELD_MAX);
+	uint64_t n = (uint64_t)o->queues * (o->ring_size + held) + 8 * BURST + POOL_CACHE;
 
 	if (!o->in_capture)
-		return (uint32_t)(n + 2 * 1024); /* queues of the ports */
+		return (uint32_t)(n + 2 * 1024 + blanks(o)); /* queues of the ports */
 	n *= RTE_MIN(info->max_segments, 4u);
 	if (o->replay)
 		n += info->segments;
-	n += (uint64_t)BURST * info->max_segments;
+	n += (uint64_t)BURST * info->max_segments + blanks(o);
 	return (uint32_t)RTE_MIN(n, (uint64_t)UINT32_MAX);
 }
 
@@ -217,7 +226,7 @@ input_open(struct input *in, const struct splitter_opts *o, const struct capture
 		in->started = true;
 	} else {
 		in->left = info->packets;
-		in->packets_max = pool->size / info->max_segments;
+		in->packets_max = (pool->size - blanks(o)) / info->max_segments;
 		if (info->nano) {
 			in->clock = capture_clock_open(o->in);
 			if (in->clock == NULL)

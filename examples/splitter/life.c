@@ -33,12 +33,41 @@ open_link(struct splitter *s)
 	struct nfmeta_field_opts fo = NFMETA_FIELD_OPTS(.placement = s->o->placement);
 	struct nfmeta_link_opts lo =
 		NFMETA_LINK_OPTS(.queues = s->o->queues, .ring_size = s->o->ring_size,
-				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field);
+				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field,
+				 .carrier = s->o->carrier, .table = s->flows->shared);
 
+	if (s->o->carrier == NFMETA_CARRIER_INBAND) { /* an NF sends its messages in blanks */
+		lo.blanks = BLANKS;
+		lo.pool = s->pool;
+	}
 	if (nfmeta_field_register(&fo, &s->field) != 0)
 		return complain("%s", nfmeta_error());
 	if (nfmeta_link_create(s->o->link, &lo, &s->link) != 0)
 		return complain("%s", nfmeta_error());
+	feed_start(s->feed, s->link, s->flows);
+	return 0;
+}
+
+static int
+open_flows(struct splitter *s)
+{
+	const struct flow_opts fo = {
+		.max_flows = s->o->max_flows,
+		.queues = s->o->queues,
+		.timeout = s->o->timeout,
+		.timeout_udp = s->o->timeout_udp,
+		.timeout_closed = s->o->timeout_closed,
+		.csv = s->o->flows,
+		.shared = s->o->flow_table,
+	};
+
+	s->feed = feed_create(s->o->queues, s->o->carrier);
+	if (s->feed == NULL)
+		return -1;
+	s->flows = flows_create(&fo, s->feed);
+	if (s->flows == NULL)
+		return -1;
+	feed_start(s->feed, NULL, s->flows);
 	return 0;
 }
 
@@ -57,7 +86,7 @@ open_eal(struct splitter *s)
 
 	if (p.one_process && p.megabytes == 0)
 		p.megabytes = 64 + ((mbufs_memory(input_mbufs(s->o, &s->info)) +
-				     2 * flows_memory(s->o->max_flows)) >>
+				     2 * flows_memory(s->o->max_flows, s->o->flow_table)) >>
 				    20);
 	return primary_start(&p);
 }
@@ -92,13 +121,11 @@ splitter_open(const struct splitter_opts *o)
 	}
 	if (open_eal(s) == 0) {
 		s->hz = rte_get_tsc_hz();
-		if (open_pool(s) == 0 && input_open(&s->in, o, &s->info, s->pool) == 0) {
-			s->flows = flows_create(o->max_flows, o->timeout, o->flows);
-			if (s->flows != NULL &&
-			    output_open(&s->out, o, &s->in, s->info.nano, s->pool) == 0 &&
-			    open_link(s) == 0)
-				return s;
-		}
+		if (open_pool(s) == 0 && input_open(&s->in, o, &s->info, s->pool) == 0 &&
+		    open_flows(s) == 0 && ways_open(s) == 0 &&
+		    output_open(&s->out, o, &s->in, s->info.nano, s->pool) == 0 &&
+		    open_link(s) == 0)
+			return s;
 	}
 	splitter_close(s, EXIT_BAD);
 	return NULL;
@@ -119,6 +146,7 @@ destroy_link(struct splitter *s)
 	s->link = NULL;
 	if (rc == 0)
 		return 0;
+	s->flows->shared = NULL; /* it may still be read */
 	return complain("an NF does not leave the link \"%s\"; it will find this process gone",
 			s->o->link);
 }
@@ -132,19 +160,27 @@ splitter_close(struct splitter *s, int status)
 {
 	bool ran = s->progress.start != 0;
 	struct flow_counts flows = {0};
+	struct feed_counts feed = {0};
 
+	if (s->feed != NULL) {
+		feed = *feed_counts(s->feed);
+		feed_start(s->feed, NULL, s->flows);
+	}
 	if (destroy_link(s) != 0)
 		status = EXIT_PEER;
 	if (s->flows != NULL)
-		flows = *flows_counts(s->flows);
+		flows = s->flows->counts;
 	if ((flows_destroy(s->flows) != 0 || output_close(&s->out) != 0) && status == EXIT_OK)
 		status = EXIT_BAD;
 	input_close(&s->in);
+	ways_close(s);
+	feed_destroy(s->feed);
 	if (ran) {
 		struct report r = {
 			.o = s->o,
 			.c = &s->c,
 			.flows = &flows,
+			.feed = &feed,
 			.field = &s->field,
 			.seconds = (double)(s->end - s->start) / (double)s->hz,
 			.ended = s->ended,

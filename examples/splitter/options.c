@@ -18,7 +18,11 @@ enum {
 	OPT_FIRST,
 	OPT_COUNT,
 	OPT_SECONDS,
+	OPT_CARRIER,
+	OPT_TABLE,
 	OPT_TIMEOUT,
+	OPT_TIMEOUT_UDP,
+	OPT_TIMEOUT_CLOSED,
 	OPT_MAX_FLOWS,
 	OPT_NO_VLAN,
 	OPT_WAIT_NF,
@@ -42,7 +46,11 @@ static const struct option longopts[] = {
 	{"first", required_argument, NULL, OPT_FIRST},
 	{"count", required_argument, NULL, OPT_COUNT},
 	{"seconds", required_argument, NULL, OPT_SECONDS},
+	{"carrier", required_argument, NULL, OPT_CARRIER},
+	{"flow-table", no_argument, NULL, OPT_TABLE},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"timeout-udp", required_argument, NULL, OPT_TIMEOUT_UDP},
+	{"timeout-closed", required_argument, NULL, OPT_TIMEOUT_CLOSED},
 	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
 	{"key-without-vlan", no_argument, NULL, OPT_NO_VLAN},
 	{"wait-nf", required_argument, NULL, OPT_WAIT_NF},
@@ -73,8 +81,13 @@ static const char usage[] =
 	"  --first N            use only the first N packets of the capture\n"
 	"  --count N            stop after N packets\n"
 	"  --seconds N          stop after N seconds\n"
+	"  --carrier WHAT       how the NFs are told of flows: ring, inband, table or none\n"
+	"                       (ring)\n"
+	"  --flow-table         a flow table that NFs can read, too\n"
 	"  --timeout N          seconds after which an idle flow ends (300)\n"
-	"  --max-flows N        flows at one time (262144)\n"
+	"  --timeout-udp N      ... one of UDP (60)\n"
+	"  --timeout-closed N   ... one of TCP, after FIN from both ends or RST (10)\n"
+	"  --max-flows N        flows at one time; then the oldest ends (262144)\n"
 	"  --key-without-vlan   one 5-tuple on two VLANs is one flow\n"
 	"  --wait-nf N          seconds to wait for an NF on every queue (30)\n"
 	"  --file-prefix NAME   name that this program and its NFs share (nfmeta)\n"
@@ -97,7 +110,10 @@ splitter_defaults(struct splitter_opts *o)
 	o->queues = 1;
 	o->ring_size = 1024;
 	o->max_flows = 262144;
+	o->carrier = NFMETA_CARRIER_RING;
 	o->timeout = 300;
+	o->timeout_udp = 60;
+	o->timeout_closed = 10;
 	o->wait_nf = 30;
 	o->first = UINT64_MAX;
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
@@ -124,6 +140,12 @@ parse_names(int opt, const char *text, struct splitter_opts *o)
 	static const char *const place[] = {"auto", "dynfield", "udata64", "headroom", NULL};
 	int i;
 
+	if (opt == OPT_CARRIER) {
+		if (parse_choice("--carrier", text, carrier_names, &i) != 0)
+			return -1;
+		o->carrier = (uint8_t)i;
+		return 0;
+	}
 	if (opt == OPT_FULL) {
 		if (parse_choice("--when-full", text, full, &i) != 0)
 			return -1;
@@ -169,6 +191,12 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 	case OPT_TIMEOUT:
 		rc = parse_u64("--timeout", text, 1, 1000000, &o->timeout);
 		break;
+	case OPT_TIMEOUT_UDP:
+		rc = parse_u64("--timeout-udp", text, 1, 1000000, &o->timeout_udp);
+		break;
+	case OPT_TIMEOUT_CLOSED:
+		rc = parse_u64("--timeout-closed", text, 1, 1000000, &o->timeout_closed);
+		break;
 	case OPT_MAX_FLOWS:
 		rc = parse_u64("--max-flows", text, 8, 1 << 24, &v);
 		o->max_flows = (uint32_t)v;
@@ -191,6 +219,8 @@ check(struct splitter_opts *o)
 		return complain("--in is missing: --in pcap:FILE or --in PORT (see --help)");
 	if (o->replay && !o->in_capture)
 		return complain("--loop replays a capture; --in \"%s\" is a port", o->in);
+	if (o->carrier == NFMETA_CARRIER_TABLE)
+		o->flow_table = true;
 	if (o->when_full == 0)
 		o->when_full = o->in_capture ? NFMETA_FULL_WAIT : NFMETA_FULL_DROP;
 	return 0;
@@ -216,10 +246,14 @@ splitter_options(int argc, char **argv, struct splitter_opts *o)
 			break;
 		case OPT_FULL:
 		case OPT_PLACEMENT:
+		case OPT_CARRIER:
 			rc = parse_names(c, optarg, o);
 			break;
 		case OPT_NO_VLAN:
 			o->policy &= ~(uint32_t)NFMETA_CLASSIFY_VLAN_IN_KEY;
+			break;
+		case OPT_TABLE:
+			o->flow_table = true;
 			break;
 		case OPT_PREFIX:
 			o->file_prefix = optarg;

@@ -22,7 +22,8 @@ progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t
 static uint64_t
 dropped(const struct splitter_counts *c)
 {
-	return c->drop_full + c->drop_nf + c->drop_backward + c->drop_output + c->drop_stopped;
+	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_backward + c->drop_output +
+	       c->drop_stopped;
 }
 
 static const char *
@@ -37,6 +38,44 @@ placement_name(const struct nfmeta_field *f)
 		return "headroom";
 	}
 	return "none";
+}
+
+/* By NFMETA_END_*. */
+static const char *const ends[FLOW_ENDS] = {"not_said", "timeout", "closed", "reset",
+					    "evicted",	"reused",  "stopped"};
+
+static double
+per_message(const struct feed_counts *f)
+{
+	return f->delete_messages > 0 ? (double)f->deletes / (double)f->delete_messages : 0;
+}
+
+static void
+flow_summary(const struct report *r)
+{
+	const struct feed_counts *f = r->feed;
+	uint64_t ended = 0;
+	int i;
+
+	printf("  flows        %ju", (uintmax_t)r->flows->flows);
+	for (i = 1; i < FLOW_ENDS; i++) {
+		ended += r->flows->ended[i];
+		if (r->flows->ended[i] > 0)
+			printf(", %s %ju", ends[i], (uintmax_t)r->flows->ended[i]);
+	}
+	printf("; ended %ju", (uintmax_t)ended);
+	if (r->flows->unknown > 0)
+		printf("; table full for %ju packets", (uintmax_t)r->flows->unknown);
+	printf("\n");
+	if (r->o->carrier == 0)
+		return;
+	printf("  messages     %ju (%s), %.1f deletes in one; given up %ju, resyncs %ju\n",
+	       (uintmax_t)f->messages, carrier_names[r->o->carrier], per_message(f),
+	       (uintmax_t)f->given_up, (uintmax_t)f->resyncs_answered);
+	if (f->verdicts > 0)
+		printf("  verdicts     %ju applied, %ju late; shunted %ju packets (%ju bytes)\n",
+		       (uintmax_t)f->verdicts_applied, (uintmax_t)f->verdicts_late,
+		       (uintmax_t)r->c->shunted, (uintmax_t)r->c->shunted_bytes);
 }
 
 void
@@ -55,19 +94,60 @@ report_summary(const struct report *r)
 		printf("; back where they came from: %ju", (uintmax_t)c->backward);
 	printf("\n  dropped      %ju", (uintmax_t)dropped(c));
 	if (dropped(c) > 0)
-		printf(" (link full %ju, by the NF %ju, no way back %ju, output %ju, stopped %ju)",
-		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_backward,
-		       (uintmax_t)c->drop_output, (uintmax_t)c->drop_stopped);
+		printf(" (link full %ju, by the NF %ju, by its verdict %ju, no way back %ju,"
+		       " output %ju, stopped %ju)",
+		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_verdict,
+		       (uintmax_t)c->drop_backward, (uintmax_t)c->drop_output,
+		       (uintmax_t)c->drop_stopped);
 	printf("\n  lost         %ju", (uintmax_t)c->lost);
 	if (c->pool_lost > 0)
 		printf(" (%ju of them in the hands of a dead NF)", (uintmax_t)c->pool_lost);
-	printf("\n  flows        %ju (timed out %ju, ports used again %ju)",
-	       (uintmax_t)r->flows->flows, (uintmax_t)r->flows->timed_out,
-	       (uintmax_t)r->flows->reused);
-	if (r->flows->unknown > 0)
-		printf("; table full for %ju packets", (uintmax_t)r->flows->unknown);
 	printf("\n");
+	flow_summary(r);
 	fflush(stdout);
+}
+
+static void
+json_flow_state(struct json *j, const struct report *r)
+{
+	const struct feed_counts *f = r->feed;
+	uint64_t ended = 0;
+	int i;
+
+	json_object(j, "flow_state");
+	json_text(j, "carrier", carrier_names[r->o->carrier]);
+	json_number(j, "table", r->o->flow_table);
+	json_number(j, "opened", r->flows->flows);
+	for (i = 1; i < FLOW_ENDS; i++)
+		ended += r->flows->ended[i];
+	json_number(j, "deleted", ended);
+	json_object(j, "deleted_by");
+	for (i = 1; i < FLOW_ENDS; i++)
+		json_number(j, ends[i], r->flows->ended[i]);
+	json_end(j);
+	json_number(j, "messages", f->messages);
+	json_number(j, "messages_given_up", f->given_up);
+	json_number(j, "delete_messages", f->delete_messages);
+	json_real(j, "deletes_per_message", per_message(f));
+	json_number(j, "resyncs", f->resyncs);
+	json_number(j, "resyncs_answered", f->resyncs_answered);
+	json_number(j, "verdicts", f->verdicts);
+	json_number(j, "verdicts_applied", f->verdicts_applied);
+	json_number(j, "verdicts_late", f->verdicts_late);
+	json_number(j, "verdicts_kept", f->verdicts_kept);
+	json_number(j, "packets_shunted", r->c->shunted);
+	json_number(j, "bytes_shunted", r->c->shunted_bytes);
+	json_number(j, "packets_shunted_held", r->c->shunted_held);
+	json_number(j, "packets_not_shunted", r->c->not_shunted);
+	json_number(j, "refused", f->refused);
+	json_number(j, "stale", f->stale);
+	json_number(j, "queues_unheard", f->unheard);
+	json_object(j, "load");
+	json_number(j, "busy_permille", f->load.busy);
+	json_number(j, "flows", f->load.flows);
+	json_number(j, "overload", f->load.overload);
+	json_end(j);
+	json_end(j);
 }
 
 int
@@ -92,6 +172,7 @@ report_json(struct json *j, const struct report *r)
 	json_object(j, "dropped");
 	json_number(j, "link_full", c->drop_full);
 	json_number(j, "by_nf", c->drop_nf);
+	json_number(j, "by_verdict", c->drop_verdict);
 	json_number(j, "no_way_back", c->drop_backward);
 	json_number(j, "output", c->drop_output);
 	json_number(j, "stopped", c->drop_stopped);
@@ -100,8 +181,10 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "lost_to_pool", c->pool_lost);
 	json_number(j, "flows", r->flows->flows);
 	json_number(j, "flows_timed_out", r->flows->timed_out);
-	json_number(j, "flows_reused", r->flows->reused);
+	json_number(j, "flows_reused", r->flows->ended[NFMETA_END_REUSED]);
+	json_number(j, "flows_evicted", r->flows->ended[NFMETA_END_EVICTED]);
 	json_number(j, "packets_without_flow", r->flows->unknown);
+	json_flow_state(j, r);
 	if (r->o->json_more != NULL)
 		r->o->json_more(j, r->o->json_arg);
 	return json_close(j);

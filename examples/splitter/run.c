@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The libnfmeta authors
  */
-#include <time.h>
-
 #include <rte_cycles.h>
-#include <rte_hash_crc.h>
 #include <rte_timer.h>
 
 #include "splitter.h"
 
-#define DRAIN_SECONDS 5 /* patience with an NF that gives nothing back */
-
-static uint64_t
-in_flight(const struct splitter *s)
-{
-	uint64_t n = 0;
-	uint16_t q;
-
-	for (q = 0; q < s->o->queues; q++)
-		n += nfmeta_link_in_flight(s->link, q);
-	return n;
-}
+#define DRAIN_SECONDS 5	   /* patience with an NF that gives nothing back */
+#define FAREWELL_SECONDS 3 /* ... that does not say that it has done all */
+#define WELCOME_MS 500	   /* ... that may subscribe or not: one that does, does so at once */
 
 /* Packets wait in a queue that no NF serves. */
 static bool
@@ -29,81 +17,18 @@ unserved(const struct splitter *s)
 	uint16_t q;
 
 	for (q = 0; q < s->o->queues; q++)
-		if (s->absent[q] != 0 && nfmeta_link_in_flight(s->link, q) > 0)
+		if (s->absent[q] != 0 && s->way[q].sent != s->way[q].back)
 			return true;
 	return false;
 }
 
-static void
+void
 end_run(struct splitter *s, const char *why, int status)
 {
 	if (s->ended != NULL)
 		return;
 	s->ended = why;
 	s->status = status;
-}
-
-/* ---- packets that come back ---------------------------------------------------- */
-
-static uint16_t
-forward(struct splitter *s, struct rte_mbuf **pkts, uint16_t n)
-{
-	uint32_t bytes[BURST];
-	int done, i;
-
-	for (i = 0; i < n; i++)
-		bytes[i] = pkts[i]->pkt_len;
-	done = output_burst(&s->out, pkts, n);
-	if (done < 0) {
-		end_run(s, "a failure of the output", EXIT_BAD);
-		done = 0;
-	}
-	for (i = 0; i < done; i++)
-		s->c.out_bytes += bytes[i];
-	s->c.out += (unsigned int)done;
-	s->c.drop_output += (unsigned int)(n - done);
-	return (uint16_t)done;
-}
-
-static void
-send_backward(struct splitter *s, struct rte_mbuf *m)
-{
-	if (s->in.capture || !s->in.started) {
-		rte_pktmbuf_free(m);
-		s->c.drop_backward++;
-	} else if (port_send(s->in.port, &m, 1) == 1) {
-		s->c.backward++;
-	} else {
-		s->c.drop_output++;
-	}
-}
-
-/* One burst from every queue; returns how many packets came. */
-static unsigned int
-collect(struct splitter *s)
-{
-	struct rte_mbuf *pkts[BURST], *keep[BURST];
-	unsigned int total = 0;
-	uint8_t how[BURST];
-	uint16_t q, i, n, nkeep;
-
-	for (q = 0; q < s->o->queues; q++) {
-		n = nfmeta_collect_burst(s->link, q, pkts, how, BURST);
-		for (i = nkeep = 0; i < n; i++) {
-			if (how[i] == NFMETA_FORWARD) {
-				keep[nkeep++] = pkts[i];
-			} else if (how[i] == NFMETA_BACKWARD) {
-				send_backward(s, pkts[i]);
-			} else {
-				rte_pktmbuf_free(pkts[i]);
-				s->c.drop_nf++;
-			}
-		}
-		if (nkeep > 0)
-			forward(s, keep, nkeep);
-		total += n;
-	}
-	return total;
 }
 
 /* ---- what is due now and then ----------------------------------------------------- */
@@ -150,7 +75,7 @@ check_peers(struct splitter *s, uint64_t now)
 	}
 }
 
-static void
+void
 tick(struct splitter *s, uint64_t now)
 {
 	struct report r;
@@ -168,111 +93,8 @@ tick(struct splitter *s, uint64_t now)
 		check_peers(s, now);
 	}
 	if (!s->o->quiet && now >= s->progress.next) {
-		r = (struct report){.c = &s->c, .flows = flows_counts(s->flows)};
-		progress_line(&s->progress, &r, now, (uint32_t)in_flight(s));
-	}
-}
-
-/* ---- packets on their way out ------------------------------------------------------- */
-
-/* The link did not take these. */
-static void
-turn_away(struct splitter *s, struct rte_mbuf **pkts, uint16_t n)
-{
-	if (s->o->when_full == NFMETA_FULL_BYPASS) {
-		s->c.bypassed += forward(s, pkts, n);
-		return;
-	}
-	rte_pktmbuf_free_bulk(pkts, n);
-	if (s->o->when_full == NFMETA_FULL_WAIT)
-		s->c.drop_stopped += n;
-	else
-		s->c.drop_full += n;
-}
-
-static void
-hand_over(struct splitter *s, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
-{
-	struct idle idle = {0};
-	uint16_t sent = 0;
-
-	while (!s->nf_gone) {
-		sent += nfmeta_send_burst(s->link, q, pkts + sent, (uint16_t)(n - sent));
-		if (sent == n)
-			return;
-		if (s->o->when_full != NFMETA_FULL_WAIT || s->ended != NULL)
-			break;
-		if (collect(s) > 0)
-			idle_over(&idle);
-		else
-			idle_wait(&idle);
-		tick(s, rte_rdtsc());
-	}
-	turn_away(s, pkts + sent, (uint16_t)(n - sent));
-}
-
-/*
- * Both directions of a flow, and its fragments, have the same two addresses:
- * these alone choose the queue.
- */
-static uint16_t
-choose_queue(const struct splitter *s, const struct nfmeta_flow_key *key)
-{
-	uint32_t hash;
-
-	if (s->o->queues == 1 || key->ip_version == 0)
-		return 0;
-	hash = rte_hash_crc(key, 32, 0);
-	return (uint16_t)((uint64_t)hash * s->o->queues >> 32);
-}
-
-static void
-set_times(const struct splitter *s, struct rte_mbuf *const *pkts, struct nfmeta_record *recs,
-	  uint16_t n)
-{
-	struct timespec t;
-	uint64_t now = 0, ns;
-	uint16_t i;
-
-	if (s->field.size < NFMETA_RECORD_FULL)
-		return;
-	if (timestamp_offset < 0) {
-		clock_gettime(CLOCK_REALTIME, &t);
-		now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-	}
-	for (i = 0; i < n; i++) {
-		ns = packet_time(pkts[i]);
-		recs[i].timestamp = ns != 0 ? ns : now;
-	}
-}
-
-static void
-work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now)
-{
-	struct nfmeta_record recs[BURST];
-	struct nfmeta_flow_key keys[BURST];
-	uint16_t i, q;
-
-	s->c.in += n;
-	for (i = 0; i < n; i++)
-		s->c.in_bytes += pkts[i]->pkt_len;
-	nfmeta_classify_burst(s->o->policy, pkts, n, recs, keys);
-	flows_burst(s->flows, pkts, recs, keys, n, now);
-	set_times(s, pkts, recs, n);
-	nfmeta_record_set_burst(&s->field, pkts, recs, n);
-
-	if (s->o->queues == 1) {
-		hand_over(s, 0, pkts, n);
-		return;
-	}
-	for (i = 0; i < n; i++) {
-		q = choose_queue(s, &keys[i]);
-		s->sorted[q][s->nsorted[q]++] = pkts[i];
-	}
-	for (q = 0; q < s->o->queues; q++) {
-		if (s->nsorted[q] > 0)
-			hand_over(s, q, s->sorted[q], s->nsorted[q]);
-		s->nsorted[q] = 0;
+		r = (struct report){.c = &s->c, .flows = &s->flows->counts};
+		progress_line(&s->progress, &r, now, (uint32_t)ways_in_flight(s));
 	}
 }
 
@@ -309,6 +131,67 @@ wait_for_nfs(struct splitter *s)
 	return -1;
 }
 
+/* NFs that subscribe learn of every flow from its start. */
+static void
+welcome(struct splitter *s)
+{
+	uint64_t now = rte_rdtsc(), until = now + s->hz / 1000 * WELCOME_MS;
+
+	while (s->o->wait_nf > 0 && !feed_ready(s->feed) && now < until && !stop_asked()) {
+		if (collect(s) + feed_round(s->feed, now) == 0)
+			rte_delay_us_sleep(100);
+		now = rte_rdtsc();
+	}
+}
+
+/* Is there an NF; with "busy": one that has packets? */
+static bool
+served(struct splitter *s, bool busy)
+{
+	uint16_t q;
+
+	for (q = 0; q < s->o->queues; q++)
+		if ((!busy || s->way[q].sent != s->way[q].back) &&
+		    nfmeta_link_peer(s->link, q) == NFMETA_PEER_ALIVE)
+			return true;
+	return false;
+}
+
+/*
+ * All flows end, not faster than the NFs can be told; these say when they have
+ * done all there was.
+ */
+static void
+farewell(struct splitter *s)
+{
+	uint64_t now = rte_rdtsc(), last = now;
+	bool more = true, alive = !s->nf_gone;
+	struct idle idle = {0};
+
+	while (alive && now - last < FAREWELL_SECONDS * s->hz) {
+		if (more && !feed_any_behind(s->feed)) {
+			more = flows_stop(s->flows, 1024);
+			feed_flush(s->feed);
+			last = now;
+		}
+		if (collect(s) + feed_round(s->feed, now) > 0) {
+			last = now;
+			idle_over(&idle);
+		} else if (!more && feed_settle(s->feed)) {
+			break;
+		} else {
+			idle_wait(&idle);
+		}
+		now = rte_rdtsc();
+		if (now >= s->next_peer) {
+			s->next_peer = now + s->hz / 4;
+			alive = served(s, false);
+		}
+	}
+	flows_stop(s->flows, UINT32_MAX);
+	feed_flush(s->feed);
+}
+
 /* Nothing new goes out; what is at the NFs comes back, if they still live. */
 static void
 drain(struct splitter *s)
@@ -316,26 +199,24 @@ drain(struct splitter *s)
 	struct idle idle = {0};
 	uint64_t last = rte_rdtsc();
 	bool alive = !s->nf_gone;
-	uint16_t q;
 
 	nfmeta_link_close(s->link);
 	for (;;) {
-		if (collect(s) > 0) {
+		if (collect(s) + feed_round(s->feed, last) > 0) {
 			last = rte_rdtsc();
 			idle_over(&idle);
 			continue;
 		}
-		if (in_flight(s) == 0 || !alive || rte_rdtsc() - last > DRAIN_SECONDS * s->hz)
+		if (ways_in_flight(s) == 0 || !alive || rte_rdtsc() - last > DRAIN_SECONDS * s->hz)
 			break;
 		idle_wait(&idle);
 		if (rte_rdtsc() < s->next_peer)
 			continue;
 		s->next_peer = rte_rdtsc() + s->hz / 4;
-		for (q = 0, alive = false; q < s->o->queues; q++)
-			alive |= nfmeta_link_in_flight(s->link, q) > 0 &&
-				 nfmeta_link_peer(s->link, q) == NFMETA_PEER_ALIVE;
+		alive = served(s, true);
 	}
-	s->c.lost = in_flight(s);
+	ways_release(s);
+	s->c.lost = ways_in_flight(s);
 	if (s->c.lost > 0 && s->status == EXIT_OK) {
 		complain("%ju packets did not come back from the NF", (uintmax_t)s->c.lost);
 		s->status = EXIT_PEER;
@@ -352,14 +233,15 @@ splitter_run(struct splitter *s)
 
 	now = heard = s->start = s->end = rte_rdtsc();
 	if (wait_for_nfs(s) == 0) {
+		welcome(s);
 		now = heard = s->start = rte_rdtsc();
 		s->progress = (struct progress){.start = now, .next = now + s->hz};
 		while (s->ended == NULL) {
-			n = input_burst(&s->in, pkts, BURST, in_flight(s));
+			n = input_burst(&s->in, pkts, BURST, ways_in_flight(s));
 			now = rte_rdtsc();
 			if (n > 0)
 				work(s, pkts, (uint16_t)n, now);
-			back = collect(s);
+			back = collect(s) + feed_round(s->feed, now);
 			tick(s, now);
 			if (n + back > 0) {
 				heard = now;
@@ -367,10 +249,10 @@ splitter_run(struct splitter *s)
 				continue;
 			}
 			if (s->in.left == 0 &&
-			    (in_flight(s) == 0 || s->nf_gone ||
+			    (ways_in_flight(s) == 0 || s->nf_gone ||
 			     (unserved(s) && now - heard > DRAIN_SECONDS * s->hz)))
 				end_run(s, "the end of the input", EXIT_OK);
-			if (s->in.capture && in_flight(s) == 0 && now - heard > 2 * s->hz) {
+			if (s->in.capture && ways_in_flight(s) == 0 && now - heard > 2 * s->hz) {
 				complain("capture \"%s\" ended %ju packets early: did it change"
 					 " meanwhile?",
 					 s->o->in, (uintmax_t)s->in.left);
@@ -379,6 +261,7 @@ splitter_run(struct splitter *s)
 			idle_wait(&idle);
 		}
 		s->end = rte_rdtsc();
+		farewell(s);
 	}
 	drain(s);
 	return s->status;

@@ -11,8 +11,11 @@
  *
  *   options.c  command line            input.c   where packets come from
  *   capture.c  captures, both ways     output.c  where packets go
- *   flows.c    the flow table          report.c  figures
+ *   flows.c    packets into flows      expire.c  the flow table, ends of flows
+ *   feed.c     messages to and from    path.c    packets to the NF, back, and
+ *              the NFs                           by it
  *   life.c     start and end           run.c     the loop between
+ *   report.c   figures
  */
 
 #include <stdbool.h>
@@ -25,6 +28,7 @@
 #include <nfmeta/nfmeta.h>
 
 #include "../common/common.h"
+#include "flows.h"
 
 #define BURST 32
 
@@ -45,13 +49,16 @@ struct splitter_opts {
 	uint32_t max_flows;
 	uint8_t when_full; /* NFMETA_FULL_* */
 	uint8_t placement; /* NFMETA_PLACE_* */
+	uint8_t carrier;   /* NFMETA_CARRIER_*; 0: no flow state */
+	bool flow_table;   /* shared with the NFs */
 	bool replay;	   /* read the capture into memory, then replay it */
 	uint64_t loops;	   /* 0: without end */
 	uint64_t count;	   /* packets; 0: no limit */
 	uint64_t first;	   /* of the capture: so many packets are used */
 	uint64_t seconds;  /* 0: no limit */
-	uint64_t timeout;  /* of a flow, seconds */
-	uint64_t wait_nf;  /* seconds */
+	/* of a flow, seconds: idle, UDP, TCP after its end */
+	uint64_t timeout, timeout_udp, timeout_closed;
+	uint64_t wait_nf; /* seconds */
 	uint64_t megabytes;
 	uint32_t policy; /* NFMETA_CLASSIFY_* */
 	bool quiet;
@@ -94,28 +101,50 @@ struct capture_writer *capture_writer_open(const char *path, bool nano);
 int capture_write(struct capture_writer *w, const struct rte_mbuf *m, uint64_t ns);
 int capture_writer_close(struct capture_writer *w);
 
-/* ---- flows.c ----------------------------------------------------------------- */
+/* ---- feed.c ------------------------------------------------------------------ */
 
-struct flow_table;
+extern const char *const carrier_names[]; /* by NFMETA_CARRIER_* */
 
-struct flow_counts {
-	uint64_t flows;	 /* made since the start */
-	uint64_t active; /* in the table now */
-	uint64_t timed_out;
-	uint64_t reused;  /* of the made: a TCP tuple used again */
-	uint64_t unknown; /* packets that got no flow: table full */
+struct feed_counts {
+	uint64_t messages;	      /* down, given up ones too */
+	uint64_t given_up;	      /* of them */
+	uint64_t deletes;	      /* flows told to have ended */
+	uint64_t delete_messages;     /* in so many messages */
+	uint64_t verdicts;	      /* that came */
+	uint64_t verdicts_applied;    /* of them */
+	uint64_t verdicts_late;	      /* of them: the flow had ended */
+	uint64_t verdicts_kept;	      /* of them: a sticky one stays */
+	uint64_t resyncs;	      /* asked for */
+	uint64_t resyncs_answered;    /* with a whole snapshot */
+	uint64_t refused;	      /* what was no message */
+	uint64_t stale;		      /* of an NF before */
+	uint64_t unheard;	      /* queues whose NF did not say at the end that all is done */
+	struct nfmeta_flow_load load; /* the last of each queue, added up */
 };
 
-/* csv: NULL, or a path.  NULL on failure, the line said. */
-struct flow_table *flows_create(uint32_t max_flows, uint64_t timeout_s, const char *csv);
-/* Put a flow into the record of every IP packet.  n <= BURST. */
-void flows_burst(struct flow_table *t, struct rte_mbuf *const *pkts, struct nfmeta_record *recs,
-		 const struct nfmeta_flow_key *keys, uint16_t n, uint64_t now);
-const struct flow_counts *flows_counts(const struct flow_table *t);
-/* Hugepage memory that a table of this size takes, in bytes. */
-uint64_t flows_memory(uint32_t max_flows);
-/* 0, or -1 and the line said: the CSV could not be written. */
-int flows_destroy(struct flow_table *t);
+/*
+ * What is to be told gathers here and goes out with feed_flush(): before the
+ * packets of a burst, after a round of the timer, after the NFs' messages.  All
+ * messages of a flow go to the queue of its packets.
+ */
+struct feed *feed_create(uint16_t queues, uint8_t carrier);
+/* Where to; without a link what is told goes nowhere. */
+void feed_start(struct feed *f, struct nfmeta_link *link, struct flow_table *flows);
+void feed_new(struct feed *f, const struct flow *flow);
+void feed_update(struct feed *f, const struct flow *flow);
+void feed_end(struct feed *f, const struct flow *flow, uint16_t reason);
+void feed_flush(struct feed *f);
+/* Takes the NFs' messages, goes on with snapshots; returns how many messages came. */
+unsigned int feed_round(struct feed *f, uint64_t now);
+/* Every NF that is there has been told what there is. */
+bool feed_ready(const struct feed *f);
+/* Messages wait for room: of a queue, of any. */
+bool feed_behind(const struct feed *f, uint16_t q);
+bool feed_any_behind(const struct feed *f);
+/* Asks the NFs whether all is done; true: it is. */
+bool feed_settle(struct feed *f);
+const struct feed_counts *feed_counts(struct feed *f);
+void feed_destroy(struct feed *f);
 
 /* ---- input.c ----------------------------------------------------------------- */
 
@@ -136,6 +165,9 @@ struct input {
 /* DPDK's own time stamp field, in ns here; offset -1: packets have none. */
 extern int timestamp_offset;
 extern uint64_t timestamp_flag;
+
+/* Blanks of a queue, for in-band messages of the NF. */
+#define BLANKS 32
 
 /* Mbufs that the pool must have. */
 uint32_t input_mbufs(const struct splitter_opts *o, const struct capture_info *info);
@@ -186,13 +218,18 @@ uint16_t port_send(uint16_t port, struct rte_mbuf **pkts, uint16_t n);
 /* ---- report.c ------------------------------------------------------------------ */
 
 struct splitter_counts {
-	/* in = out + backward + dropped (drop_*) + lost */
+	/* in = out + backward + dropped (drop_*) + lost; shunted ones are out */
 	uint64_t in, in_bytes;
 	uint64_t out, out_bytes;
-	uint64_t bypassed;	/* of the out: not inspected */
+	uint64_t bypassed; /* of the out: not inspected, the link was full */
+	uint64_t shunted;  /* of the out: not inspected, the NF said so */
+	uint64_t shunted_bytes;
+	uint64_t shunted_held;	/* of the shunted: waited for the NF, for the order's sake */
+	uint64_t not_shunted;	/* to be shunted, but inspected: too many waited */
 	uint64_t backward;	/* sent back out of the port they came from */
 	uint64_t drop_full;	/* the link was full */
 	uint64_t drop_nf;	/* the NF wanted it */
+	uint64_t drop_verdict;	/* the NF wanted the flow dropped */
 	uint64_t drop_backward; /* the NF sent it back, and there is no way back */
 	uint64_t drop_output;	/* the port did not take it */
 	uint64_t drop_stopped;	/* read, but the link was closing already */
@@ -204,6 +241,7 @@ struct report {
 	const struct splitter_opts *o;
 	const struct splitter_counts *c;
 	const struct flow_counts *flows;
+	const struct feed_counts *feed;
 	const struct nfmeta_field *field;
 	double seconds;
 	const char *ended; /* why */
@@ -219,6 +257,36 @@ void progress_line(struct progress *p, const struct report *r, uint64_t now, uin
 void report_summary(const struct report *r);
 int report_json(struct json *j, const struct report *r);
 
+/* ---- path.c ---------------------------------------------------------------------- */
+
+/*
+ * The way of a queue's packets to the NF and back.  The NF returns them in the
+ * order sent, so a packet's place among the sent says when it is back: when
+ * "back" has reached it.
+ */
+struct way {
+	uint64_t sent, back; /* packets; blanks are not counted */
+	/* shunted packets that wait for their flow's earlier ones */
+	struct rte_mbuf **held;
+	uint64_t *place; /* ... which are back when this one is; never falls */
+	uint32_t head, tail, mask;
+};
+
+#define HELD_MAX 1024 /* per queue; or its ring size, if that is less */
+
+struct splitter;
+
+int ways_open(struct splitter *s);
+/* What is held goes out: nothing will come back any more. */
+void ways_release(struct splitter *s);
+void ways_close(struct splitter *s);
+/* Packets at the NFs, and those that wait for them. */
+uint64_t ways_in_flight(const struct splitter *s);
+/* One burst back from every queue; returns how many packets came. */
+unsigned int collect(struct splitter *s);
+/* Packets of the input on their way. */
+void work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now);
+
 /* ---- life.c, run.c ---------------------------------------------------------------- */
 
 struct splitter {
@@ -230,6 +298,7 @@ struct splitter {
 	struct output out;
 	struct nfmeta_field field;
 	struct flow_table *flows;
+	struct feed *feed;
 	struct nfmeta_link *link;
 	struct splitter_counts c;
 	struct progress progress;
@@ -239,6 +308,7 @@ struct splitter {
 	const char *ended;		    /* why; NULL: running */
 	int status;
 	bool nf_gone; /* everything is bypassed from now on */
+	struct way way[NFMETA_QUEUES_MAX];
 	/* packets of one burst, sorted by queue */
 	struct rte_mbuf *sorted[NFMETA_QUEUES_MAX][BURST];
 	uint16_t nsorted[NFMETA_QUEUES_MAX];
@@ -250,5 +320,8 @@ struct splitter *splitter_open(const struct splitter_opts *o);
 int splitter_run(struct splitter *s);
 /* Takes all down, reports; returns an exit status, not better than the given one. */
 int splitter_close(struct splitter *s, int status);
+void end_run(struct splitter *s, const char *why, int status);
+/* What is done by time: flows that end, signals, NFs that left. */
+void tick(struct splitter *s, uint64_t now);
 
 #endif

@@ -10,6 +10,7 @@ usage: gen.py NAME FILE
   icmp     ICMP errors that quote TCP and UDP packets
   incomplete  datagrams of which a fragment is missing
   jumbo    frames of 9014 bytes and more, among small ones
+  elephant a flow of 100 packets, far apart, between packets that are no flow's
   nano     time stamps finer than a microsecond
   pcapng   the packets of "mixed" as pcapng
   raw      link type RAW, not Ethernet
@@ -277,6 +278,15 @@ def jumbo():
     return interleave(talks)
 
 
+def elephant():
+    a, b = host(1), server(1)
+    filler = [arp(a, b)] * 256
+    out = []
+    for p in tcp_talk(a, b, 43000, 443, 47)[:100]:
+        out += [p] + filler
+    return out
+
+
 def pcap(path, packets, link=1, nano=False):
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 262144,
@@ -305,7 +315,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     name, path = sys.argv[1:]
-    if name in ("mixed", "reuse", "icmp", "incomplete", "jumbo"):
+    if name in ("mixed", "reuse", "icmp", "incomplete", "jumbo", "elephant"):
         pcap(path, globals()[name]())
     elif name == "nano":
         pcap(path, mixed(), nano=True)

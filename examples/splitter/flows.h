@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#ifndef EXAMPLES_SPLITTER_FLOWS_H
+#define EXAMPLES_SPLITTER_FLOWS_H
+
+/*
+ * The flow table: flows.c puts packets into flows, expire.c makes the table and
+ * ends flows.  feed.c tells the NFs.
+ *
+ * rte_hash gives every key a number: that is the flow id, and the index of the
+ * flow's slot.  A number is given again when its flow has ended; the slot's
+ * generation grows each time, so that id and generation together are unique.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rte_common.h>
+#include <rte_timer.h>
+
+#include <nfmeta/nfmeta.h>
+
+struct feed;
+struct rte_hash;
+struct rte_mbuf;
+
+/* flow.closing */
+#define FLOW_FIN_A 0x01 /* end a of the key has sent a FIN */
+#define FLOW_FIN_B 0x02
+#define FLOW_RST 0x04
+
+struct flow {
+	struct nfmeta_flow_key key;
+	uint64_t last; /* TSC of the last packet */
+	uint16_t generation;
+	uint8_t used;
+	uint8_t first_reverse; /* the first packet came from end b */
+	uint8_t base_known;    /* bit per direction */
+	uint8_t closing;       /* FLOW_* */
+	uint8_t queue;	       /* of the link */
+	uint8_t touched;       /* had packets since it was put into the list */
+
+	uint64_t packets[2], bytes[2]; /* from end a, from end b */
+	uint32_t base[2];	       /* TCP: first sequence number, as if it were a SYN's */
+	uint64_t place;		       /* of its last packet among those of the queue: path.c */
+	struct nfmeta_flow_decision decision;
+
+	/* the NF did not get them; [0]: in the direction of the first packet */
+	uint64_t passed[2], passed_bytes[2];
+	uint32_t prev, next; /* slots; FLOW_NONE: none */
+} __rte_cache_aligned;
+
+#define FLOW_NONE UINT32_MAX
+
+#define FLOW_ENDS (NFMETA_END_STOPPED + 1)
+
+struct flow_counts {
+	uint64_t flows;	 /* made since the start */
+	uint64_t active; /* in the table now */
+	uint64_t ended[FLOW_ENDS];
+	uint64_t timed_out; /* ended by the timer */
+	uint64_t unknown;   /* packets that got no flow: table full */
+};
+
+struct flow_opts {
+	uint32_t max_flows;
+	uint16_t queues;
+	uint64_t timeout, timeout_udp, timeout_closed; /* seconds */
+	const char *csv;			       /* NULL: none */
+	bool shared;				       /* in a table that NFs read, too */
+};
+
+struct flow_table {
+	struct rte_hash *hash;
+	struct flow *flows;
+	uint32_t slots;
+	uint16_t queues;
+	uint32_t head, tail; /* list of all flows: what was put there first is first */
+	uint32_t sweep;	     /* next slot the timer looks at */
+	uint32_t sweep_step;
+	uint64_t timeout, timeout_udp, timeout_closed; /* TSC cycles */
+	uint64_t hand;				       /* TSC of the burst that is at work */
+	bool moved;				       /* a flow was evicted in this burst */
+	struct rte_timer timer;
+	struct flow_counts counts;
+	struct nfmeta_table *shared;
+	struct nfmeta_table_flow *entries; /* of the shared table, or NULL */
+	struct feed *feed;
+	FILE *csv;
+	const char *csv_path;
+};
+
+/* ---- expire.c ---------------------------------------------------------------- */
+
+/* NULL on failure, the line said.  feed: who is told of flows that begin and end. */
+struct flow_table *flows_create(const struct flow_opts *o, struct feed *feed);
+/* Hugepage memory that a table of this size takes, in bytes. */
+uint64_t flows_memory(uint32_t max_flows, bool shared);
+/* End some of the flows that are left; false: there are none. */
+bool flows_stop(struct flow_table *t, uint32_t n);
+/* Into the CSV. */
+void flows_write(struct flow_table *t, const struct flow *f);
+/* 0, or -1 and the line said: the CSV could not be written. */
+int flows_destroy(struct flow_table *t);
+
+/* ---- flows.c ------------------------------------------------------------------ */
+
+/* A flow ends; its number may be given to another one. */
+void flows_end(struct flow_table *t, struct flow *f, uint16_t reason);
+/* The queue of a flow's packets, and of those without a flow. */
+uint16_t choose_queue(const struct nfmeta_flow_key *key, uint16_t queues);
+
+/*
+ * Put a flow into the record of every IP packet, up to where a flow ends that
+ * has packets in this very burst: those, and what is to be told of them, have to
+ * go out before.  flows: n, out; NULL for a packet without a flow.  now: TSC, later
+ * in each call.  n <= BURST.  Returns packets done, at least 1.
+ */
+uint16_t flows_burst(struct flow_table *t, struct rte_mbuf *const *pkts, struct nfmeta_record *recs,
+		     const struct nfmeta_flow_key *keys, struct flow **flows, uint16_t n,
+		     uint64_t now);
+
+static inline uint32_t
+flow_id(const struct flow_table *t, const struct flow *f)
+{
+	return (uint32_t)(f - t->flows);
+}
+
+/* NULL: no such flow now. */
+static inline struct flow *
+flow_find(const struct flow_table *t, uint32_t id, uint16_t generation)
+{
+	struct flow *f = id < t->slots ? &t->flows[id] : NULL;
+
+	return f != NULL && f->used && f->generation == generation ? f : NULL;
+}
+
+/* TCP: there is nothing to come but the last answers. */
+static inline bool
+flow_closed(const struct flow *f)
+{
+	return (f->closing & FLOW_RST) != 0 ||
+	       (f->closing & (FLOW_FIN_A | FLOW_FIN_B)) == (FLOW_FIN_A | FLOW_FIN_B);
+}
+
+/* A packet that the NF does not get; flags: of its record. */
+static inline void
+flow_pass(struct flow *f, uint16_t flags, uint32_t bytes)
+{
+	unsigned int back = (flags & NFMETA_FLOW_REVERSE) != 0;
+
+	f->passed[back]++;
+	f->passed_bytes[back] += bytes;
+}
+
+/* The packets of the burst are sent, or dealt with. */
+static inline void
+flows_sent(struct flow_table *t)
+{
+	t->hand = 0;
+}
+
+#endif
