@@ -9,7 +9,7 @@
  * Two processes on one core each.  The primary sends 64-byte packets, the
  * secondary reads them and returns them, the primary collects them and sends
  * the same mbufs again, so that no packet pool is in the figures.  What is
- * compared and why stands in README.md beside this file.
+ * compared and why stands in README.md beside this file.  "micro flow" is flow.c.
  */
 
 #include <dlfcn.h>
@@ -47,15 +47,9 @@
 
 #include <nfmeta/nfmeta.h>
 
-#define BURST 32
-#define FLOWS 4096
-#define PKT_LEN 64
-#define MBUFS 16384
-#define CONTROL "nfmeta_micro"
-#define ROUNDS_MAX 99
+#include "bench.h"
 
-/* Offset of the L4 header in the packets that are made here. */
-#define L4_OFF (sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr))
+#define CONTROL "nfmeta_micro"
 
 /* ---- What is compared ------------------------------------------------------ */
 
@@ -66,7 +60,6 @@ enum work {
 	WORK_RAW,   /* as many bytes in the same place, believed as they are */
 	WORK_REDO,  /* nfmeta_classify_burst and a lookup in a flow table */
 	WORK_PLAIN, /* the same, IPv4 only, written by hand */
-	WORK_QUIT,
 };
 
 static const struct variant {
@@ -108,35 +101,10 @@ static const char *const place_names[] = {
 };
 #define PLACES 3
 
-/* ---- What the two processes share ------------------------------------------- */
+struct options opt = {.rounds = 7, .run_ms = 300, .warm_ms = 60, .cores = {0, 1}};
 
-struct control {
-	/* written by the primary */
-	uint32_t seq; /* number of the order; a new one starts the secondary */
-	uint32_t work;
-	uint32_t link;
-	uint32_t stop; /* the order with this number has ended */
-	/* written by the secondary */
-	uint32_t done __rte_cache_aligned;
-	uint32_t failed; /* cannot go on */
-	uint64_t bursts; /* of the order that is done */
-	uint64_t packets;
-	uint64_t idle; /* TSC ticks without a packet */
-	uint64_t sum;  /* so that nothing that is read can be left out */
-} __rte_cache_aligned;
-
-static struct {
-	const char *json;
-	const char *prefix;
-	const char *huge_dir;
-	unsigned int rounds;
-	unsigned int run_ms;
-	unsigned int warm_ms;
-	int cores[2];
-	int write_header;
-} opt = {.rounds = 7, .run_ms = 300, .warm_ms = 60, .cores = {0, 1}};
-
-static void __rte_noreturn __rte_format_printf(1, 2) die(const char *fmt, ...)
+void
+die(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -209,7 +177,7 @@ struct tuple {
 };
 
 static struct rte_hash *flow_table, *plain_table;
-static struct control *control;
+struct control *control;
 
 /*
  * The least that an NF does which trusts nobody: lengths, both checksums, the
@@ -359,8 +327,6 @@ serve(struct nfmeta_link *link, uint32_t seq, const enum work work)
 				sum += (uint32_t)pos[i] + port_at(pkts[i], l4[i]);
 			}
 			break;
-		case WORK_QUIT:
-			break;
 		}
 		nfmeta_return_burst(link, pkts, how, n);
 	}
@@ -431,19 +397,51 @@ make_tables(void)
 	}
 }
 
-static int
-secondary(void)
+static struct nfmeta_link *links[SIZES * PLACES]; /* either side's */
+
+static void
+hop_attach(void)
+{
+	char name[NFMETA_NAME_SIZE];
+	unsigned int i;
+
+	make_tables();
+	for (i = 0; i < RTE_DIM(links); i++) {
+		link_name(name, i);
+		if (nfmeta_link_attach(name, 0, 5000, &links[i]) != 0)
+			die("secondary: %s", nfmeta_error());
+	}
+}
+
+static void
+hop_serve(uint32_t seq)
 {
 	static void (*const serves[])(struct nfmeta_link *, uint32_t) = {
 		[WORK_HOP] = serve_hop, [WORK_GET] = serve_get,	  [WORK_PEEK] = serve_peek,
 		[WORK_RAW] = serve_raw, [WORK_REDO] = serve_redo, [WORK_PLAIN] = serve_plain,
 	};
-	struct nfmeta_eal_opts eal = NFMETA_EAL_OPTS(.timeout_ms = 10000);
-	struct nfmeta_link *links[SIZES * PLACES];
-	const struct rte_memzone *mz;
-	char name[NFMETA_NAME_SIZE];
-	uint32_t seq = 0, now;
+
+	serves[control->work](links[control->link], seq);
+}
+
+static void
+hop_detach(void)
+{
 	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(links); i++)
+		if (nfmeta_link_detach(links[i]) != 0)
+			die("secondary: %s", nfmeta_error());
+	rte_hash_free(flow_table);
+	rte_hash_free(plain_table);
+}
+
+static int
+secondary(void)
+{
+	struct nfmeta_eal_opts eal = NFMETA_EAL_OPTS(.timeout_ms = 10000);
+	const struct rte_memzone *mz;
+	uint32_t seq = 0, now;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pin(opt.cores[1]);
@@ -454,26 +452,17 @@ secondary(void)
 	if (mz == NULL)
 		die("secondary: no memzone %s", CONTROL);
 	control = mz->addr;
-	make_tables();
-	for (i = 0; i < RTE_DIM(links); i++) {
-		link_name(name, i);
-		if (nfmeta_link_attach(name, 0, 5000, &links[i]) != 0)
-			die("secondary: %s", nfmeta_error());
-	}
+	(opt.flow ? flow_attach : hop_attach)();
 	__atomic_store_n(&control->done, 1, __ATOMIC_RELEASE);
 	for (seq = 1;; seq = now) {
 		while ((now = __atomic_load_n(&control->seq, __ATOMIC_ACQUIRE)) == seq)
 			usleep(100);
 		if (control->work == WORK_QUIT)
 			break;
-		serves[control->work](links[control->link], now);
+		(opt.flow ? flow_serve : hop_serve)(now);
 		__atomic_store_n(&control->done, now, __ATOMIC_RELEASE);
 	}
-	for (i = 0; i < RTE_DIM(links); i++)
-		if (nfmeta_link_detach(links[i]) != 0)
-			die("secondary: %s", nfmeta_error());
-	rte_hash_free(flow_table);
-	rte_hash_free(plain_table);
+	(opt.flow ? flow_detach : hop_detach)();
 	nfmeta_eal_detach();
 	return 0;
 }
@@ -481,8 +470,7 @@ secondary(void)
 /* ---- Primary: the upfront NF --------------------------------------------------- */
 
 static pid_t child;
-static struct rte_mbuf *mbufs[MBUFS];
-static struct nfmeta_link *links[SIZES * PLACES];
+struct rte_mbuf *mbufs[MBUFS];
 static struct nfmeta_field fields[PLACES];
 
 /* ns: per packet and round trip.  busy: of these, not spent waiting for packets. */
@@ -504,36 +492,13 @@ enum {
 static const char *const hot_names[HOTS] = {"set", "get", "peek", "set_burst", "get_burst"};
 static double hot[PLACES][HOTS][ROUNDS_MAX];
 
-static void
+void
 check_child(void)
 {
 	int status;
 
 	if (waitpid(child, &status, WNOHANG) == child)
 		die("the secondary process ended (status %#x)", (unsigned int)status);
-}
-
-static uint64_t
-ms_to_tsc(unsigned int ms)
-{
-	return rte_get_tsc_hz() / 1000 * ms;
-}
-
-static double
-tsc_to_ns(uint64_t tsc)
-{
-	return (double)tsc * 1e9 / (double)rte_get_tsc_hz();
-}
-
-/* GCC emits it for no target that DPDK is built for by default. */
-static inline void
-prefetch_write(const void *p)
-{
-#ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" : : "m"(*(const uint8_t *)p));
-#else
-	__builtin_prefetch(p, 1, 3);
-#endif
 }
 
 /*
@@ -617,6 +582,7 @@ run_hop(struct nfmeta_link *link, uint32_t in_flight, const int stamp, const int
 			if (t0 == 0 && now - start > warm) {
 				t0 = now;
 				packets = idle = 0;
+				empty = empty != 0 ? now : 0;
 			} else if (t0 != 0 && now - t0 > run && packets != 0) {
 				*ns = tsc_to_ns(now - t0) / (double)packets;
 				*busy = tsc_to_ns(now - t0 - idle) / (double)packets;
@@ -674,7 +640,7 @@ RUN_HOP(run_stamped_write, 1, 1)
 RUN_HOP(run_raw_read, 2, 0)
 RUN_HOP(run_raw_write, 2, 1)
 
-static void
+void
 order(uint32_t work, uint32_t link)
 {
 	control->work = work;
@@ -682,7 +648,7 @@ order(uint32_t work, uint32_t link)
 	__atomic_store_n(&control->seq, control->seq + 1, __ATOMIC_RELEASE);
 }
 
-static void
+void
 await(void)
 {
 	unsigned int i;
@@ -882,10 +848,6 @@ measure_text(void)
 
 /* ---- Results --------------------------------------------------------------------- */
 
-struct spread {
-	double median, min, max;
-};
-
 static int
 compare(const void *a, const void *b)
 {
@@ -894,8 +856,8 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct spread
-spread(const double *v)
+struct spread
+spread_of(const double *v)
 {
 	double sorted[ROUNDS_MAX];
 	unsigned int n = opt.rounds;
@@ -905,16 +867,21 @@ spread(const double *v)
 	return (struct spread){(sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[0], sorted[n - 1]};
 }
 
-/* Of each round's ratio, as load on the machine differs from round to round. */
-static struct spread
-ratio(unsigned int s, unsigned int v, unsigned int base)
+struct spread
+ratio_of(const double *values, const double *base)
 {
 	double r[ROUNDS_MAX];
 	unsigned int i;
 
 	for (i = 0; i < opt.rounds; i++)
-		r[i] = hops[s][v].ns[i] / hops[s][base].ns[i];
-	return spread(r);
+		r[i] = values[i] / base[i];
+	return spread_of(r);
+}
+
+static struct spread
+ratio(unsigned int s, unsigned int v, unsigned int base)
+{
+	return ratio_of(hops[s][v].ns, hops[s][base].ns);
 }
 
 static struct bar {
@@ -925,7 +892,7 @@ static struct bar {
 } bars[32];
 static unsigned int nb_bars;
 
-static void
+void
 add_bar(const char *unit, double value, double limit, int at_least, const char *fmt, ...)
 {
 	struct bar *b = &bars[nb_bars++];
@@ -953,7 +920,7 @@ slowest(unsigned int p, unsigned int first, unsigned int last)
 	unsigned int h;
 
 	for (h = first; h <= last; h++)
-		worst = RTE_MAX(worst, spread(hot[p][h]).median);
+		worst = RTE_MAX(worst, spread_of(hot[p][h]).median);
 	return worst;
 }
 
@@ -994,13 +961,13 @@ print_table(const struct memory *mem, const struct memory *mem_blanks, const str
 		printf("  %-26s %7s %7s %7s  %6s %5s %5s  %8s %9s %5s\n", "", "ns", "min", "max",
 		       "x bare", "min", "max", "primary", "secondary", "burst");
 		for (v = 0; v < VARIANTS; v++) {
-			s = spread(hops[i][v].ns);
+			s = spread_of(hops[i][v].ns);
 			r = ratio(i, v, BARE);
 			printf("  %-26s %7.1f %7.1f %7.1f  %6.2f %5.2f %5.2f  %8.1f %9.1f %5.1f\n",
 			       variants[v].label, s.median, s.min, s.max, r.median, r.min, r.max,
-			       spread(hops[i][v].primary_busy).median,
-			       spread(hops[i][v].secondary_busy).median,
-			       spread(hops[i][v].burst).median);
+			       spread_of(hops[i][v].primary_busy).median,
+			       spread_of(hops[i][v].secondary_busy).median,
+			       spread_of(hops[i][v].burst).median);
 		}
 	}
 	printf("\nrecord of %u hot mbufs, ns per call or per packet of a burst\n  %-12s", BURST,
@@ -1011,7 +978,7 @@ print_table(const struct memory *mem, const struct memory *mem_blanks, const str
 	for (p = 0; p < PLACES; p++) {
 		printf("  %-12s", place_names[p + 1]);
 		for (h = 0; h < HOTS; h++)
-			printf(" %9.2f", spread(hot[p][h]).median);
+			printf(" %9.2f", spread_of(hot[p][h]).median);
 		printf("\n");
 	}
 	printf("\nmemory of a link, 4 queues of 1024: %.1f KiB (memzones alone %.1f); with 256 "
@@ -1020,6 +987,12 @@ print_table(const struct memory *mem, const struct memory *mem_blanks, const str
 	       (double)mem_blanks->heap / 1024);
 	printf("size of libnfmeta.so: %.1f KiB code and read-only data, %.1f KiB of it .text\n",
 	       (double)text->readonly / 1024, (double)text->text / 1024);
+}
+
+void
+print_bars(void)
+{
+	unsigned int i;
 
 	printf("\nbars\n");
 	for (i = 0; i < nb_bars; i++)
@@ -1028,7 +1001,7 @@ print_table(const struct memory *mem, const struct memory *mem_blanks, const str
 		       bars[i].limit);
 }
 
-static void
+void
 json_runs(FILE *f, const char *name, const double *v)
 {
 	unsigned int i;
@@ -1039,7 +1012,7 @@ json_runs(FILE *f, const char *name, const double *v)
 	fprintf(f, "]");
 }
 
-static void
+void
 json_spread(FILE *f, struct spread s)
 {
 	fprintf(f, "\"median\": %.3f, \"min\": %.3f, \"max\": %.3f", s.median, s.min, s.max);
@@ -1065,13 +1038,10 @@ cpu_model(char *out, size_t len)
 			*p = '\0';
 }
 
-static void
-write_json(const char *path, const struct memory *mem, const struct memory *mem_blanks,
-	   const struct text *text)
+FILE *
+json_open(const char *path)
 {
 	FILE *f = fopen(path, "we");
-	unsigned int i, v, p, h;
-	const char *sep = "";
 	char cpu[128];
 
 	if (f == NULL)
@@ -1083,46 +1053,15 @@ write_json(const char *path, const struct memory *mem, const struct memory *mem_
 		rte_get_tsc_hz());
 	fprintf(f, "  \"cores\": [%d, %d],\n  \"rounds\": %u,\n  \"run_ms\": %u,\n", opt.cores[0],
 		opt.cores[1], opt.rounds, opt.run_ms);
-	fprintf(f, "  \"packet_bytes\": %u,\n  \"burst\": %u,\n  \"flows\": %u,\n", PKT_LEN, BURST,
-		FLOWS);
-	fprintf(f, "  \"primary_writes_header\": %s,\n", opt.write_header ? "true" : "false");
-	fprintf(f, "  \"hop\": [");
-	for (i = 0; i < SIZES; i++)
-		for (v = 0; v < VARIANTS; v++) {
-			fprintf(f,
-				"%s\n    {\"name\": \"%s\", \"label\": \"%s\", \"in_flight\": %u, ",
-				sep, variants[v].name, variants[v].label, sizes[i]);
-			json_spread(f, spread(hops[i][v].ns));
-			fprintf(f, ", ");
-			json_runs(f, "ns", hops[i][v].ns);
-			fprintf(f, ", \"x_bare\": {");
-			json_spread(f, ratio(i, v, BARE));
-			fprintf(f,
-				"}, \"primary_busy_ns\": %.1f, \"secondary_busy_ns\": %.1f, "
-				"\"mean_burst\": %.1f}",
-				spread(hops[i][v].primary_busy).median,
-				spread(hops[i][v].secondary_busy).median,
-				spread(hops[i][v].burst).median);
-			sep = ",";
-		}
-	fprintf(f, "\n  ],\n  \"hot\": [");
-	sep = "";
-	for (p = 0; p < PLACES; p++)
-		for (h = 0; h < HOTS; h++) {
-			fprintf(f, "%s\n    {\"placement\": \"%s\", \"call\": \"%s\", ", sep,
-				place_names[p + 1], hot_names[h]);
-			json_spread(f, spread(hot[p][h]));
-			fprintf(f, "}");
-			sep = ",";
-		}
-	fprintf(f,
-		"\n  ],\n  \"memory\": {\"queues\": 4, \"ring_size\": 1024, \"bytes\": %" PRIu64
-		", \"memzone_bytes\": %" PRIu64 ", \"bytes_with_256_blanks\": %" PRIu64 "},\n",
-		mem->heap, mem->memzones, mem_blanks->heap);
-	fprintf(f,
-		"  \"library\": {\"text_and_rodata_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64
-		"},\n  \"bars\": [",
-		text->readonly, text->text);
+	return f;
+}
+
+void
+json_close(FILE *f, const char *path)
+{
+	unsigned int i;
+
+	fprintf(f, "  \"bars\": [");
 	for (i = 0; i < nb_bars; i++)
 		fprintf(f,
 			"%s\n    {\"name\": \"%s\", \"value\": %.3f, \"unit\": \"%s\", \"%s\": %g, "
@@ -1135,9 +1074,60 @@ write_json(const char *path, const struct memory *mem, const struct memory *mem_
 		die("%s: %s", path, strerror(errno));
 }
 
+static void
+write_json(const char *path, const struct memory *mem, const struct memory *mem_blanks,
+	   const struct text *text)
+{
+	FILE *f = json_open(path);
+	unsigned int i, v, p, h;
+	const char *sep = "";
+
+	fprintf(f, "  \"packet_bytes\": %u,\n  \"burst\": %u,\n  \"flows\": %u,\n", PKT_LEN, BURST,
+		FLOWS);
+	fprintf(f, "  \"primary_writes_header\": %s,\n", opt.write_header ? "true" : "false");
+	fprintf(f, "  \"hop\": [");
+	for (i = 0; i < SIZES; i++)
+		for (v = 0; v < VARIANTS; v++) {
+			fprintf(f,
+				"%s\n    {\"name\": \"%s\", \"label\": \"%s\", \"in_flight\": %u, ",
+				sep, variants[v].name, variants[v].label, sizes[i]);
+			json_spread(f, spread_of(hops[i][v].ns));
+			fprintf(f, ", ");
+			json_runs(f, "ns", hops[i][v].ns);
+			fprintf(f, ", \"x_bare\": {");
+			json_spread(f, ratio(i, v, BARE));
+			fprintf(f,
+				"}, \"primary_busy_ns\": %.1f, \"secondary_busy_ns\": %.1f, "
+				"\"mean_burst\": %.1f}",
+				spread_of(hops[i][v].primary_busy).median,
+				spread_of(hops[i][v].secondary_busy).median,
+				spread_of(hops[i][v].burst).median);
+			sep = ",";
+		}
+	fprintf(f, "\n  ],\n  \"hot\": [");
+	sep = "";
+	for (p = 0; p < PLACES; p++)
+		for (h = 0; h < HOTS; h++) {
+			fprintf(f, "%s\n    {\"placement\": \"%s\", \"call\": \"%s\", ", sep,
+				place_names[p + 1], hot_names[h]);
+			json_spread(f, spread_of(hot[p][h]));
+			fprintf(f, "}");
+			sep = ",";
+		}
+	fprintf(f,
+		"\n  ],\n  \"memory\": {\"queues\": 4, \"ring_size\": 1024, \"bytes\": %" PRIu64
+		", \"memzone_bytes\": %" PRIu64 ", \"bytes_with_256_blanks\": %" PRIu64 "},\n",
+		mem->heap, mem->memzones, mem_blanks->heap);
+	fprintf(f,
+		"  \"library\": {\"text_and_rodata_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64
+		"},\n",
+		text->readonly, text->text);
+	json_close(f, path);
+}
+
 /* ---- Both -------------------------------------------------------------------------- */
 
-static struct rte_mempool *
+struct rte_mempool *
 make_mbufs(void)
 {
 	struct rte_mempool *pool;
@@ -1185,19 +1175,58 @@ make_links(void)
 		}
 }
 
+static struct memory mem, mem_blanks;
+static struct text text;
+
+static void
+hop_make(void)
+{
+	make_links();
+	mem = measure_memory(0, NULL);
+	mem_blanks = measure_memory(256, mbufs[0]->pool);
+	text = measure_text();
+}
+
+static void
+hop_measure(void)
+{
+	static double (*const hots[HOTS])(const struct nfmeta_field *) = {
+		hot_set, hot_get, hot_peek, hot_set_burst, hot_get_burst,
+	};
+	unsigned int round, s, v, p, h;
+
+	for (round = 0; round < opt.rounds; round++) {
+		for (p = 0; p < PLACES; p++)
+			for (h = 0; h < HOTS; h++)
+				hot[p][h][round] = hots[h](&fields[p]);
+		for (s = 0; s < SIZES; s++)
+			for (v = 0; v < VARIANTS; v++)
+				measure_hop(s, v, round);
+	}
+}
+
+static void
+hop_report(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(links); i++)
+		if (nfmeta_link_destroy(links[i], NULL) != 0)
+			die("%s", nfmeta_error());
+	find_bars(&mem, &text);
+	print_table(&mem, &mem_blanks, &text);
+	print_bars();
+	if (opt.json != NULL)
+		write_json(opt.json, &mem, &mem_blanks, &text);
+}
+
 static int
 primary(int go)
 {
 	char lcores[32], prefix[128];
 	const char *argv[12];
-	struct memory mem, mem_blanks;
 	const struct rte_memzone *mz;
 	struct rte_mempool *pool;
-	static double (*const hots[HOTS])(const struct nfmeta_field *) = {
-		hot_set, hot_get, hot_peek, hot_set_burst, hot_get_burst,
-	};
-	unsigned int round, s, v, p, h, i;
-	struct text text;
 	int argc = 0, status;
 
 	snprintf(lcores, sizeof(lcores), "0@%d", opt.cores[0]);
@@ -1225,38 +1254,20 @@ primary(int go)
 	control = mz->addr;
 	memset(control, 0, sizeof(*control));
 	pool = make_mbufs();
-	make_links();
-	mem = measure_memory(0, NULL);
-	mem_blanks = measure_memory(256, pool);
-	text = measure_text();
+	(opt.flow ? flow_make : hop_make)();
 	control->seq = 1;
 	if (write(go, "", 1) != 1)
 		die("cannot start the secondary process: %s", strerror(errno));
 	await();
 
-	for (round = 0; round < opt.rounds; round++) {
-		for (p = 0; p < PLACES; p++)
-			for (h = 0; h < HOTS; h++)
-				hot[p][h][round] = hots[h](&fields[p]);
-		for (s = 0; s < SIZES; s++)
-			for (v = 0; v < VARIANTS; v++)
-				measure_hop(s, v, round);
-	}
-
+	(opt.flow ? flow_measure : hop_measure)();
 	order(WORK_QUIT, 0);
 	if (waitpid(child, &status, 0) != child || status != 0)
 		die("the secondary process failed (status %#x)", (unsigned int)status);
-	for (i = 0; i < RTE_DIM(links); i++)
-		if (nfmeta_link_destroy(links[i], NULL) != 0)
-			die("%s", nfmeta_error());
+	(opt.flow ? flow_report : hop_report)();
 	rte_pktmbuf_free_bulk(mbufs, MBUFS);
 	if (rte_mempool_in_use_count(pool) != 0)
 		die("%u mbufs were lost", rte_mempool_in_use_count(pool));
-
-	find_bars(&mem, &text);
-	print_table(&mem, &mem_blanks, &text);
-	if (opt.json != NULL)
-		write_json(opt.json, &mem, &mem_blanks, &text);
 	rte_mempool_free(pool);
 	rte_eal_cleanup();
 	return 0;
@@ -1266,18 +1277,19 @@ static void
 usage(FILE *f)
 {
 	fprintf(f,
-		"usage: micro [--json FILE] [--rounds N] [--run-ms MS] [--warm-ms MS] [--quick]\n"
-		"             [--cores PRIMARY,SECONDARY] [--header read|write]\n"
+		"usage: micro [flow] [--json FILE] [--rounds N] [--run-ms MS] [--warm-ms MS]\n"
+		"             [--quick] [--cores PRIMARY,SECONDARY] [--header read|write]\n"
 		"             [--file-prefix PREFIX] [--huge-dir DIR]\n"
 		"Measures what a packet costs on its way through a link and back, without a\n"
 		"record, with one, and with all the work that a record saves.\n"
+		"  flow           measure flow state instead: deletes, and the shared table\n"
 		"  --json FILE    write all figures there too\n"
 		"  --rounds N     runs of each kind, 1 to 99 (7)\n"
 		"  --run-ms MS    length of a run (300), after --warm-ms (60)\n"
 		"  --quick        3 rounds of 100 ms: to see whether it works\n"
 		"  --cores P,S    cores of the two processes (0,1)\n"
-		"  --header HOW   whether the primary only reads the packet's first line, so\n"
-		"                 that it stays in both caches, or writes to it (read)\n"
+		"  --header HOW   packets: whether the primary only reads the packet's first\n"
+		"                 line, so that it stays in both caches, or writes to it (read)\n"
 		"Two idle cores and hugepages are needed; bench/run provides the hugepages.\n");
 }
 
@@ -1316,6 +1328,12 @@ main(int argc, char **argv)
 
 	snprintf(own_prefix, sizeof(own_prefix), "nfm-micro-%d", (int)getpid());
 	opt.prefix = own_prefix;
+	if (argc > 1 && strcmp(argv[1], "flow") == 0) {
+		opt.flow = 1;
+		argv[1] = argv[0];
+		argc--;
+		argv++;
+	}
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'j':
@@ -1382,8 +1400,12 @@ main(int argc, char **argv)
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1); /* the primary failed, and has said why */
 		snprintf(cores, sizeof(cores), "%d,%d", opt.cores[0], opt.cores[1]);
-		execl("/proc/self/exe", "micro", "--secondary", "--file-prefix", opt.prefix,
-		      "--cores", cores, (char *)NULL);
+		if (opt.flow)
+			execl("/proc/self/exe", "micro", "flow", "--secondary", "--file-prefix",
+			      opt.prefix, "--cores", cores, (char *)NULL);
+		else
+			execl("/proc/self/exe", "micro", "--secondary", "--file-prefix", opt.prefix,
+			      "--cores", cores, (char *)NULL);
 		die("cannot execute itself: %s", strerror(errno));
 	}
 	close(go[0]);
