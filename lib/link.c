@@ -40,7 +40,7 @@
 #define DEFAULT_FLOW_RING 8192
 #define FLOW_BACKLOG_MAX 16777216
 #define DEFAULT_FLOW_BACKLOG 65536
-#define QUEUE_SIZE_FLOW 448 /* of a struct nfmeta_shared_queue with flow state */
+#define QUEUE_SIZE_FLOW 512 /* of a struct nfmeta_shared_queue with flow state */
 #define SPIN_POLLS 256	    /* of a waiting sender, before it lets others run */
 
 /* Bytes of a lease file; who holds the lock on one is there. */

@@ -196,32 +196,35 @@ struct nfmeta_shared_queue {
 	uint64_t returned;  /* packets given to the up ring, injected ones not counted */
 	uint64_t blanks;    /* blanks taken */
 	uint64_t injected;  /* blanks given back, filled or not */
-	uint8_t reserved1[16];
+	/* since ABI 1.1 */
+	uint64_t meta_received; /* of received: meta packets */
+	uint64_t meta_returned; /* of returned: meta packets */
 	/* bytes 192-255: written by the primary */
 	uint64_t sent;	    /* packets put on the down ring */
 	uint64_t refused;   /* packets not accepted by a full link */
 	uint64_t collected; /* packets taken from the up ring, injected ones not counted */
 	uint64_t stocked;   /* blanks put on the blank ring */
 	uint64_t unstocked; /* blanks taken from the up ring, filled or not */
-	uint8_t reserved2[24];
+	/* since ABI 1.1 */
+	uint64_t meta_sent;	 /* of sent: meta packets */
+	uint64_t meta_collected; /* of collected: meta packets */
+	uint8_t reserved2[8];
 	/* since ABI 1.1; there if flow_carrier is not 0 */
 	/* bytes 256-319: written once by the primary */
 	char flow_down[NFMETA_NAME_SIZE]; /* ring of 8-byte words: messages to the NF; or "" */
 	char flow_up[NFMETA_NAME_SIZE];	  /* ring of 8-byte words: messages back; or "" */
-	/* bytes 320-383: written by the NF, seldom */
-	uint64_t flow_types;	/* bit 1 << type: the NF wants such messages; 0: none at all */
-	uint64_t flow_seen;	/* sequence of the last message it took in order */
-	uint64_t flow_replies;	/* messages it put on the way up */
-	uint64_t meta_received; /* of received: meta packets */
-	uint64_t meta_returned; /* of returned: meta packets */
-	uint8_t reserved3[24];
-	/* bytes 384-447: written by the primary, seldom */
+	/* bytes 320-383: written by the NF, seldom; read by the primary for every message */
+	uint64_t flow_types; /* bit 1 << type: the NF wants such messages; 0: none at all */
+	uint8_t reserved3[56];
+	/* bytes 384-447: written by the NF */
+	uint64_t flow_seen;    /* sequence of the last message it took in order */
+	uint64_t flow_replies; /* messages it put on the way up */
+	uint8_t reserved4[48];
+	/* bytes 448-511: written by the primary */
 	uint64_t flow_sent;	 /* sequence of the last message on its way, given up ones too */
 	uint64_t flow_lost;	 /* messages given up: the NF has to be told the whole state anew */
 	uint64_t flow_collected; /* messages taken from the way up */
-	uint64_t meta_sent;	 /* of sent: meta packets */
-	uint64_t meta_collected; /* of collected: meta packets */
-	uint8_t reserved4[24];
+	uint8_t reserved5[40];
 };
 
 /*
@@ -515,16 +518,16 @@ NFMETA_AT(nfmeta_shared_queue, unstocked, 224);
 NFMETA_AT(nfmeta_shared_queue, flow_down, 256);
 NFMETA_AT(nfmeta_shared_queue, flow_up, 288);
 NFMETA_AT(nfmeta_shared_queue, flow_types, 320);
-NFMETA_AT(nfmeta_shared_queue, flow_seen, 328);
-NFMETA_AT(nfmeta_shared_queue, flow_replies, 336);
-NFMETA_AT(nfmeta_shared_queue, meta_received, 344);
-NFMETA_AT(nfmeta_shared_queue, meta_returned, 352);
-NFMETA_AT(nfmeta_shared_queue, flow_sent, 384);
-NFMETA_AT(nfmeta_shared_queue, flow_lost, 392);
-NFMETA_AT(nfmeta_shared_queue, flow_collected, 400);
-NFMETA_AT(nfmeta_shared_queue, meta_sent, 408);
-NFMETA_AT(nfmeta_shared_queue, meta_collected, 416);
-NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_shared_queue) == 448, "nfmeta_shared_queue");
+NFMETA_AT(nfmeta_shared_queue, flow_seen, 384);
+NFMETA_AT(nfmeta_shared_queue, flow_replies, 392);
+NFMETA_AT(nfmeta_shared_queue, meta_received, 176);
+NFMETA_AT(nfmeta_shared_queue, meta_returned, 184);
+NFMETA_AT(nfmeta_shared_queue, flow_sent, 448);
+NFMETA_AT(nfmeta_shared_queue, flow_lost, 456);
+NFMETA_AT(nfmeta_shared_queue, flow_collected, 464);
+NFMETA_AT(nfmeta_shared_queue, meta_sent, 232);
+NFMETA_AT(nfmeta_shared_queue, meta_collected, 240);
+NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_shared_queue) == 512, "nfmeta_shared_queue");
 
 NFMETA_AT(nfmeta_shared_link, abi_major, 8);
 NFMETA_AT(nfmeta_shared_link, abi_minor, 10);
