@@ -14,23 +14,24 @@
 #define UP 1
 
 static const struct kind {
+	const char *name;
 	uint8_t entry; /* bytes of the struct */
 	uint8_t way;
 	uint16_t least, most; /* entries */
 } kinds[] = {
-	[NFMETA_MSG_NEW] = {sizeof(struct nfmeta_flow_state), DOWN, 1, 128},
-	[NFMETA_MSG_UPDATE] = {sizeof(struct nfmeta_flow_state), DOWN, 1, 128},
-	[NFMETA_MSG_DELETE] = {sizeof(struct nfmeta_flow_delete), DOWN, 1, 256},
-	[NFMETA_MSG_COUNTERS] = {sizeof(struct nfmeta_flow_counters), DOWN, 1, 51},
-	[NFMETA_MSG_SNAPSHOT] = {sizeof(struct nfmeta_flow_state), DOWN, 0, 128},
-	[NFMETA_MSG_RESET] = {8, DOWN, 0, 0},
-	[NFMETA_MSG_HEARTBEAT] = {8, DOWN, 0, 0},
-	[NFMETA_MSG_VERDICT] = {sizeof(struct nfmeta_flow_verdict), UP, 1, 85},
-	[NFMETA_MSG_LOAD] = {sizeof(struct nfmeta_flow_load), UP, 1, 1},
-	[NFMETA_MSG_RESYNC] = {sizeof(struct nfmeta_flow_mark), UP, 1, 1},
-	[NFMETA_MSG_ACK] = {sizeof(struct nfmeta_flow_mark), UP, 1, 1},
+	[NFMETA_MSG_NEW] = {"NEW", sizeof(struct nfmeta_flow_state), DOWN, 1, 128},
+	[NFMETA_MSG_UPDATE] = {"UPDATE", sizeof(struct nfmeta_flow_state), DOWN, 1, 128},
+	[NFMETA_MSG_DELETE] = {"DELETE", sizeof(struct nfmeta_flow_delete), DOWN, 1, 256},
+	[NFMETA_MSG_COUNTERS] = {"COUNTERS", sizeof(struct nfmeta_flow_counters), DOWN, 1, 51},
+	[NFMETA_MSG_SNAPSHOT] = {"SNAPSHOT", sizeof(struct nfmeta_flow_state), DOWN, 0, 128},
+	[NFMETA_MSG_RESET] = {"RESET", 8, DOWN, 0, 0},
+	[NFMETA_MSG_HEARTBEAT] = {"HEARTBEAT", 8, DOWN, 0, 0},
+	[NFMETA_MSG_VERDICT] = {"VERDICT", sizeof(struct nfmeta_flow_verdict), UP, 1, 85},
+	[NFMETA_MSG_LOAD] = {"LOAD", sizeof(struct nfmeta_flow_load), UP, 1, 1},
+	[NFMETA_MSG_RESYNC] = {"RESYNC", sizeof(struct nfmeta_flow_mark), UP, 1, 1},
+	[NFMETA_MSG_ACK] = {"ACK", sizeof(struct nfmeta_flow_mark), UP, 1, 1},
 };
-static const struct kind own_kind = {8, DOWN, 1, 256};
+static const struct kind own_kind = {"an own type", 8, DOWN, 1, 256};
 
 /* Of the users of the library: it only carries them. */
 static bool
@@ -98,18 +99,26 @@ nfmeta__flow_check(const void *bytes, size_t len, int up)
 static const struct kind *
 sendable(uint8_t type, const void *entries, uint16_t n, int way)
 {
-	const struct kind *k = kind_of(type);
+	const struct kind *k = own_type(type) ? &own_kind : kind_of(type);
 
-	if (own_type(type))
-		k = &own_kind;
-	else if (k == NULL || k->way != way || type == NFMETA_MSG_SNAPSHOT ||
-		 type == NFMETA_MSG_RESYNC || type == NFMETA_MSG_ACK) {
-		nfmeta__fail(EINVAL, "messages of type %u are not for this call", type);
+	if (k == NULL) {
+		nfmeta__fail(EINVAL,
+			     "there is no message of type %u: NFMETA_MSG_..., or an own type from "
+			     "%d to 255",
+			     type, NFMETA_MSG_OWN);
+		return NULL;
+	}
+	if (!own_type(type) && (k->way != way || type == NFMETA_MSG_SNAPSHOT ||
+				type == NFMETA_MSG_RESYNC || type == NFMETA_MSG_ACK)) {
+		nfmeta__fail(EINVAL, "%s is not for this call: %s", k->name,
+			     type == NFMETA_MSG_SNAPSHOT ? "use nfmeta_flow_snapshot()"
+			     : k->way != way		 ? "it goes the other way"
+							 : "the library sends it by itself");
 		return NULL;
 	}
 	if (n < k->least || n > k->most) {
-		nfmeta__fail(EINVAL, "%u entries in a message of type %u: %u to %u are possible", n,
-			     type, k->least, k->most);
+		nfmeta__fail(EINVAL, "a message %s with %u entries: %u to %u are allowed", k->name,
+			     n, k->least, k->most);
 		return NULL;
 	}
 	if (n != 0 && entries == NULL) {
@@ -122,6 +131,11 @@ sendable(uint8_t type, const void *entries, uint16_t n, int way)
 static int
 no_carrier(const struct nfmeta_link *link)
 {
+	if (link->carrier == NFMETA_CARRIER_TABLE)
+		return nfmeta__fail(NFMETA_ENOFLOW,
+				    "link '%s' has a table and no messages down: look the flows up "
+				    "in it, nfmeta_link_table()",
+				    link->shared->name);
 	return nfmeta__fail(NFMETA_ENOFLOW,
 			    "link '%s' was made without a carrier for flow state: the upfront NF "
 			    "chooses one in nfmeta_link_opts.carrier",
@@ -170,64 +184,82 @@ there(const struct rte_ring *ring)
 	return __atomic_load_n(&ring->prod.tail, __ATOMIC_ACQUIRE) - ring->cons.tail;
 }
 
+/* How many of n words are whole messages; all, if there is something that is none. */
+static uint32_t
+whole(const uint64_t *words, uint32_t n)
+{
+	const struct nfmeta_flow_batch *b;
+	uint32_t at = 0, next;
+
+	while (n - at >= HEADER_WORDS) {
+		b = (const void *)(words + at);
+		if (!framed(b))
+			return n;
+		next = at + (uint32_t)(message_bytes(b) / 8);
+		if (next > n)
+			return at;
+		at = next;
+	}
+	return at;
+}
+
+/*
+ * Takes whole messages only: half of one that went with the handle of an NF that
+ * leaves would be missing to the next.
+ */
 static void
 reader_fill(struct reader *r)
 {
-	uint32_t rest = r->have - r->at;
+	uint32_t n;
 
-	memmove(r->words, r->words + r->at, rest * sizeof(r->words[0]));
 	r->at = 0;
-	r->have = rest + rte_ring_sc_dequeue_burst(r->ring, (void **)(r->words + rest),
-						   READER_WORDS - rest, NULL);
+	n = rte_ring_dequeue_burst_start(r->ring, (void **)r->words, READER_WORDS, NULL);
+	r->have = whole(r->words, n);
+	if (r->have == 0) /* rings carry whole messages: this is none */
+		r->have = n;
+	if (n != 0)
+		rte_ring_dequeue_finish(r->ring, r->have);
 }
 
 /*
  * The message that is next, or NULL.  What has no frame has no end either: it is
- * shown as it is, and reader_next() throws all away.
+ * shown as a header that is none, and reader_next() throws all away.
  */
 static const struct nfmeta_flow_batch *
 reader_head(struct reader *r)
 {
-	const struct nfmeta_flow_batch *b = (const void *)(r->words + r->at);
-	size_t words = HEADER_WORDS;
+	static const struct nfmeta_flow_batch none;
+	const struct nfmeta_flow_batch *b;
+	uint32_t left;
 
-	if (r->have - r->at >= words && framed(b))
-		words = message_bytes(b) / 8;
-	if (r->have - r->at < words) {
-		if (r->have == r->at && there(r->ring) == 0)
+	if (r->at == r->have) {
+		if (there(r->ring) == 0)
 			return NULL;
 		reader_fill(r);
-		b = (const void *)r->words;
-		if (r->have >= HEADER_WORDS && framed(b))
-			words = message_bytes(b) / 8;
-		if (r->have < words) {
-			/* Rings carry whole messages: this is none. */
-			memset(r->words + r->have, 0, HEADER_WORDS * sizeof(r->words[0]));
-			r->words[0] = 0;
-			r->have = RTE_MAX(r->have, (uint32_t)HEADER_WORDS);
-		}
 	}
+	b = (const void *)(r->words + r->at);
+	left = r->have - r->at;
+	if (left < HEADER_WORDS || (framed(b) && left < message_bytes(b) / 8))
+		return &none;
 	return b;
 }
 
 static void
 reader_next(struct reader *r)
 {
-	const struct nfmeta_flow_batch *b = (const void *)(r->words + r->at);
+	const struct nfmeta_flow_batch *b = reader_head(r);
 	uint32_t left;
 
-	if (framed(b)) {
+	if (b != NULL && framed(b)) {
 		r->at += (uint32_t)(message_bytes(b) / 8);
 		return;
 	}
 	/* Up to a moment at which the ring had whole messages, and no further. */
 	left = there(r->ring);
-	do {
-		r->at = r->have = 0;
-		r->have = rte_ring_sc_dequeue_burst(r->ring, (void **)r->words,
-						    RTE_MIN(left, (uint32_t)READER_WORDS), NULL);
-		left -= r->have;
-	} while (r->have != 0);
+	r->at = r->have = 0;
+	while (left != 0)
+		left -= rte_ring_sc_dequeue_burst(r->ring, (void **)r->words,
+						  RTE_MIN(left, (uint32_t)READER_WORDS), NULL);
 }
 
 /* ---- In-band ---------------------------------------------------------------------- */
@@ -534,21 +566,33 @@ nfmeta_flow_snapshot(struct nfmeta_link *link, uint16_t queue,
 	rc = nfmeta__not_primary(link, queue);
 	if (rc != 0)
 		return rc;
-	if (n > NFMETA_FLOW_MAX(struct nfmeta_flow_state) || (n != 0 && flows == NULL) ||
-	    (flags & ~(NFMETA_MSG_FIRST | NFMETA_MSG_LAST)) != 0)
+	if ((flags & ~(NFMETA_MSG_FIRST | NFMETA_MSG_LAST)) != 0)
+		return nfmeta__fail(EINVAL, "flags 0x%x: NFMETA_MSG_FIRST and _LAST are allowed",
+				    flags);
+	if (n > NFMETA_FLOW_MAX(struct nfmeta_flow_state) || (n != 0 && flows == NULL))
 		return nfmeta__fail(EINVAL,
-				    "%u flows in a part of a snapshot, flags 0x%x: up to %zu "
-				    "flows, flags NFMETA_MSG_FIRST and _LAST",
-				    n, flags, NFMETA_FLOW_MAX(struct nfmeta_flow_state));
+				    "%u flows at %p in a part of a snapshot: 0 to %zu are "
+				    "allowed",
+				    n, (const void *)flows,
+				    NFMETA_FLOW_MAX(struct nfmeta_flow_state));
 	if (link->carrier != NFMETA_CARRIER_RING && link->carrier != NFMETA_CARRIER_INBAND)
 		return no_carrier(link);
 	q = &link->q[queue];
 	f = q->feed;
 	types = wanted(link, q);
-	if (types == 0 || (begins ? f->request == 0 : f->state != NFMETA_FEED_SNAPSHOT))
-		return nfmeta__fail(NFMETA_EGAP,
-				    "queue %u of link '%s' waits for no such part of a snapshot",
-				    queue, link->shared->name);
+	if (types == 0 || (begins && f->request == 0))
+		return nfmeta__fail(
+			NFMETA_EGAP,
+			"no NF at queue %u of link '%s' waits for a snapshot: begin one "
+			"when a RESYNC comes",
+			queue, link->shared->name);
+	if (!begins && f->state != NFMETA_FEED_SNAPSHOT)
+		return nfmeta__fail(
+			NFMETA_EGAP,
+			"the snapshot for queue %u of link '%s' is void: %s; leave it, a "
+			"RESYNC comes",
+			queue, link->shared->name,
+			f->state == NFMETA_FEED_GAP ? "a message was given up" : "none was begun");
 	head = header(link, q, NFMETA_MSG_SNAPSHOT, n, sizeof(*flows));
 	head.flags = flags;
 	head.ask = begins ? f->request : f->ask;
@@ -759,8 +803,8 @@ get_lost(struct sync *s)
 int
 nfmeta_flow_subscribe(struct nfmeta_link *link, uint64_t types)
 {
-	static const uint64_t up = NFMETA_TYPE(NFMETA_MSG_VERDICT) | NFMETA_TYPE(NFMETA_MSG_LOAD) |
-				   NFMETA_TYPE(NFMETA_MSG_RESYNC) | NFMETA_TYPE(NFMETA_MSG_ACK);
+	/* from NEW to HEARTBEAT, and own types */
+	static const uint64_t down = UINT64_C(0xffffffff000000fe);
 	int rc = nfmeta__not_nf(link);
 	struct sync *s;
 
@@ -768,10 +812,11 @@ nfmeta_flow_subscribe(struct nfmeta_link *link, uint64_t types)
 		return rc;
 	if (link->carrier != NFMETA_CARRIER_RING && link->carrier != NFMETA_CARRIER_INBAND)
 		return no_carrier(link);
-	if ((types & up) != 0)
+	if ((types & ~down) != 0)
 		return nfmeta__fail(EINVAL,
-				    "types 0x%" PRIx64 ": 0x%" PRIx64 " of them are messages up",
-				    types, types & up);
+				    "0x%" PRIx64 " in the types: no such messages come down; say "
+				    "NFMETA_TYPE(NFMETA_MSG_NEW) | ...",
+				    types & ~down);
 	if (types == 0) {
 		nfmeta__sync_leave(link);
 		return 0;

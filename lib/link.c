@@ -561,7 +561,7 @@ read_flow_opts(struct nfmeta_link_opts *o)
 	if (rte_pktmbuf_data_room_size(o->pool) < NFMETA_FLOW_MESSAGE_BYTES)
 		return nfmeta__fail(EINVAL,
 				    "in-band messages take mbufs of %d bytes, those of pool '%s' "
-				    "have %u",
+				    "have %u: make the pool with RTE_MBUF_DEFAULT_BUF_SIZE",
 				    NFMETA_FLOW_MESSAGE_BYTES, o->pool->name,
 				    rte_pktmbuf_data_room_size(o->pool));
 	return 0;

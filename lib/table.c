@@ -135,7 +135,7 @@ nfmeta__table_apply(struct nfmeta_table *t, uint8_t type, const void *entries, u
 	case NFMETA_MSG_NEW:
 	case NFMETA_MSG_UPDATE:
 		for (i = 0; i < n; i++, f++)
-			if (f->flow_id < t->flows)
+			if (f->flow_id < t->flows && f->action <= NFMETA_ACTION_SHUNT)
 				nfmeta_table_set(&t->flow[f->flow_id], f->flow_gen,
 						 NFMETA_TABLE_KEEP, f->action, f->app_id);
 		break;

@@ -269,6 +269,8 @@ START_TEST(wrong_calls)
 	ck_refused(nfmeta_flow_reply(link_n, NFMETA_MSG_VERDICT, e, 86), EINVAL);
 	ck_refused(nfmeta_flow_reply(link_p, NFMETA_MSG_VERDICT, e, 1), EINVAL);
 	ck_refused(nfmeta_flow_subscribe(link_n, NFMETA_TYPE(NFMETA_MSG_VERDICT)), EINVAL);
+	ck_refused(nfmeta_flow_subscribe(link_n, NFMETA_MSG_NEW | NFMETA_MSG_DELETE), EINVAL);
+	ck_refused(nfmeta_flow_subscribe(link_n, NFMETA_TYPE(9)), EINVAL);
 	ck_refused(nfmeta_flow_subscribe(link_p, ALL), EINVAL);
 	ck_refused(nfmeta_flow_next(link_p, &msg), EINVAL);
 	ck_refused(nfmeta_flow_collect(link_n, 0, &msg), EINVAL);
@@ -691,6 +693,36 @@ START_TEST(next_nf)
 }
 END_TEST
 
+/* What the one before had not read to its end does not lie in the way. */
+START_TEST(next_nf_after_a_rest)
+{
+	const struct nfmeta_flow_delete d[64] = {{0, 0, 0}};
+	unsigned int i, messages;
+
+	for (messages = 1; messages < 40; messages++) {
+		struct nfmeta_link_opts o =
+			NFMETA_LINK_OPTS(.carrier = carriers[_i], .blanks = 8, .pool = pool);
+
+		ck_ok(nfmeta_link_create("t", &o, &link_p));
+		ck_ok(nfmeta_link_attach("t", 0, 0, &link_n));
+		ck_ok(nfmeta_flow_subscribe(link_n, ALL));
+		expect_request();
+		ck_ok(nfmeta_flow_snapshot(link_p, 0, NULL, 0, NFMETA_MSG_FIRST | NFMETA_MSG_LAST));
+		for (i = 0; i < messages; i++)
+			ck_ok(nfmeta_flow_send(link_p, 0, NFMETA_MSG_DELETE, d, 64));
+		expect_snapshot(NFMETA_MSG_FIRST | NFMETA_MSG_LAST, 0);
+		ck_ok(nfmeta_link_detach(link_n));
+		ck_ok(nfmeta_link_attach("t", 0, 0, &link_n));
+		ck_ok(nfmeta_flow_subscribe(link_n, ALL));
+		ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+		ck_assert_uint_eq(flow_stats(link_n).refused, 0);
+		ck_assert_int_eq(next_up(), 1);
+		ck_assert_int_eq(next_up(), 0);
+		close_link();
+	}
+}
+END_TEST
+
 /* An answer to an older question is none to this one. */
 START_TEST(old_answer)
 {
@@ -977,7 +1009,7 @@ END_TEST
 
 static struct {
 	uint16_t gen;
-	bool live;
+	bool live, heard_of;
 } theirs[IDS]; /* the upfront NF's */
 
 static struct {
@@ -1082,22 +1114,29 @@ primary_step(bool changes)
 		tell();
 	if (!changes)
 		return;
+	f.flow_id = id;
 	if (theirs[id].live && rand() % 3 == 0) {
 		theirs[id].live = false;
 		send_delete(id, theirs[id].gen);
 	} else if (!theirs[id].live) {
 		theirs[id].live = true;
-		f.flow_id = id;
-		f.flow_gen = ++theirs[id].gen;
-		if (rand() % 2)
+		theirs[id].gen++;
+		theirs[id].heard_of = rand() % 2;
+		f.flow_gen = theirs[id].gen;
+		if (theirs[id].heard_of)
 			nfmeta_flow_send(link_p, 0, NFMETA_MSG_NEW, &f, 1);
 	}
-	if (theirs[id].live) {
-		m = rte_pktmbuf_alloc(pool);
-		*(uint32_t *)rte_pktmbuf_append(m, 60) = id + theirs[id].gen * (uint32_t)IDS;
-		if (nfmeta_send_burst(link_p, 0, &m, 1) == 0)
-			rte_pktmbuf_free(m);
+	if (!theirs[id].live)
+		return;
+	m = rte_pktmbuf_alloc(pool);
+	*(uint32_t *)rte_pktmbuf_append(m, 60) = id + theirs[id].gen * (uint32_t)IDS;
+	if (nfmeta_send_burst(link_p, 0, &m, 1) == 0) {
+		rte_pktmbuf_free(m);
+		f.flow_gen = theirs[id].gen;
+		if (!theirs[id].heard_of) /* neither by NEW nor by a packet */
+			nfmeta_flow_send(link_p, 0, NFMETA_MSG_NEW, &f, 1);
 	}
+	theirs[id].heard_of = true;
 }
 
 START_TEST(whatever_happens)
@@ -1241,6 +1280,13 @@ START_TEST(decisions)
 	ck_assert_int_eq(decide(&d, NFMETA_ACTION_INSPECT, sticky, 0, 1), 0); /* not who dropped */
 	ck_assert_int_eq(decide(&d, NFMETA_ACTION_INSPECT, sticky, 0, 2), 1);
 	ck_assert_int_eq(decide(&d, NFMETA_ACTION_DROP, sticky, 0, 2), 1);
+	/* What is no verdict changes nothing, and lets nothing through. */
+	d.flags = 0;
+	ck_assert_int_eq(decide(&d, NFMETA_ACTION_NONE, sticky, 0, 2), 0);
+	ck_assert_int_eq(decide(&d, 5, sticky, 0, 2), 0);
+	ck_assert_int_eq(decide(&d, 255, 0, 0, 2), 0);
+	ck_assert_uint_eq(nfmeta_flow_act(&d, 1000), NFMETA_ACTION_DROP);
+	ck_assert_int_eq(decide(&d, NFMETA_ACTION_DROP, sticky, 0, 2), 1);
 	d.until = 1000; /* has run out */
 	ck_assert_int_eq(decide(&d, NFMETA_ACTION_INSPECT, 0, 0, 1), 1);
 }
@@ -1364,6 +1410,7 @@ main(void)
 	tcase_add_loop_test(c, backlog, 0, 2);
 	tcase_add_test(c, long_before_short);
 	tcase_add_loop_test(c, next_nf, 0, 2);
+	tcase_add_loop_test(c, next_nf_after_a_rest, 0, 2);
 	tcase_add_loop_test(c, old_answer, 0, 2);
 	tcase_add_loop_test(c, next_nf_deaf, 0, 2);
 	tcase_add_loop_test(c, heartbeat, 0, 2);

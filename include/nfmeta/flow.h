@@ -101,8 +101,10 @@ struct nfmeta_flow_stats {
 
 /**
  * Tell the NF of a queue.  What nobody subscribed to is accepted and goes nowhere.
- * Applies NEW, UPDATE and DELETE to the link's shared table first, if it has one
- * (nfmeta_table_set, nfmeta_table_close): a flow is told by one thread then.
+ * If the link has a shared table: NEW, UPDATE and DELETE are applied first to the
+ * entries that are open there (nfmeta_table_set, nfmeta_table_close); to open one with its
+ * tuple is yours, nfmeta_table_open(), before NEW.  A flow is told by one thread then.
+ * The table runs ahead of the messages; RESET leaves it alone.
  *
  * @param type     NFMETA_MSG_NEW, _UPDATE, _DELETE, _COUNTERS, _RESET, _HEARTBEAT, or a
  *                 type of your own from NFMETA_MSG_OWN on
@@ -113,7 +115,8 @@ struct nfmeta_flow_stats {
  *   -EINVAL          no such queue, type, or number of entries
  *   -NFMETA_ENOFLOW  the link has no carrier for messages
  *
- * A HEARTBEAT makes the NF say how far it is: nfmeta_flow_stats.acked.  A RESET for which
+ * A HEARTBEAT makes the NF say how far it is: all is done when, in NFMETA_FEED_STREAM,
+ * nfmeta_flow_stats.acked is as high as .sent.  It is not sent in FEED_GAP: repeat it.  A RESET for which
  * there is no room now is given up: the snapshot that follows says the same.
  *
  * The one sending thread of the queue, primary.  Since 0.1.
@@ -149,7 +152,7 @@ NFMETA_API int nfmeta_flow_broadcast(const struct nfmeta_flow_to *to, uint16_t n
  * answer is void then.
  *
  * @param batch  set to the message: header, and entries behind it; valid until
- *               the next call for this queue
+ *               the next nfmeta_flow_collect() for this queue
  * @return 1: there is one; 0: none now;
  *   -EINVAL             no such queue
  *   -NFMETA_ENOFLOW     the link has no carrier
@@ -170,7 +173,8 @@ NFMETA_API int nfmeta_flow_collect(struct nfmeta_link *link, uint16_t queue,
  * @param n      0 to NFMETA_FLOW_MAX(struct nfmeta_flow_state)
  * @param flags  NFMETA_MSG_FIRST in the first call, NFMETA_MSG_LAST in the last; both may be one
  * @return 0: told;
- *   -EAGAIN        no room now: nothing was told, call again later with the same
+ *   -EAGAIN        no room now: nothing was told; call again later, with the flows there are then:
+ *                  one that has ended meanwhile must not be told
  *   -NFMETA_EGAP   a message was given up meanwhile, or nobody waits for this snapshot:
  *                  leave it; a RESYNC comes if one is needed
  *   -EINVAL, -NFMETA_ENOFLOW   as nfmeta_flow_send()
@@ -205,7 +209,7 @@ NFMETA_API int nfmeta_flow_subscribe(struct nfmeta_link *link, uint64_t types);
  * RESET: forget all.  If SNAPSHOT with FIRST comes again before LAST, begin anew.
  *
  * @param batch  set to the message: header, and entries behind it; valid until
- *               the next call.  Entries are batch->entry_size bytes apart, which may
+ *               the next nfmeta_flow_next().  Entries are batch->entry_size bytes apart, which may
  *               be more than your struct has: nfmeta_flow_entry()
  * @return 1: there is one; 0: none now, or not its turn;
  *   -EINVAL            not the handle of an NF
@@ -282,6 +286,8 @@ struct nfmeta_flow_decision {
  *
  * @param now     the caller's clock
  * @param second  what a second is on it
+ * A verdict that is none of FORWARD, DROP, INSPECT and SHUNT changes nothing.
+ *
  * @return 1: the decision is the verdict's now; 0: it stays as it was
  *
  * Any thread that owns the decision.  Since 0.1.
@@ -290,6 +296,8 @@ NFMETA_INLINE int
 nfmeta_flow_decide(struct nfmeta_flow_decision *d, const struct nfmeta_flow_verdict *v,
 		   uint64_t now, uint64_t second)
 {
+	if (v->verdict == NFMETA_ACTION_NONE || v->verdict > NFMETA_ACTION_SHUNT)
+		return 0;
 	if ((d->flags & NFMETA_VERDICT_STICKY) != 0 && (d->until == 0 || now < d->until)) {
 		if ((v->flags & NFMETA_VERDICT_STICKY) == 0)
 			return 0;

@@ -48,7 +48,9 @@ struct nfmeta_link_opts {
 	uint32_t ring_size; /**< packets at the NF per queue; power of 2, 64..65536; 1024 */
 	uint16_t queues;    /**< 1..64; 1 */
 	uint8_t when_full;  /**< NFMETA_FULL_*; DROP */
-	uint8_t carrier;    /**< NFMETA_CARRIER_* of flow state (flow.h); 0: none */
+	uint8_t carrier;    /**< NFMETA_CARRIER_* of flow state (flow.h); 0: none.  INBAND wants
+				 blanks, and a pool with mbufs of NFMETA_FLOW_MESSAGE_BYTES, headroom
+				 counted (RTE_MBUF_DEFAULT_BUF_SIZE is enough) */
 	uint32_t wait_us;   /**< NFMETA_FULL_WAIT: longest wait of one call, µs; 1000 */
 	uint32_t blanks;    /**< blanks kept stocked per queue, at most 1024; 0: no injection */
 	struct rte_mempool *pool;	  /**< where blanks come from; NULL only with blanks 0 */
@@ -70,11 +72,11 @@ struct nfmeta_link_stats {
 	uint32_t sz;	    /**< set to sizeof(struct nfmeta_link_stats) before the call */
 	uint32_t epoch;	    /**< NFs that attached so far */
 	uint64_t sent;	    /**< packets accepted by nfmeta_send_burst */
-	uint64_t refused;   /**< packets it did not accept */
+	uint64_t refused;   /**< packets it did not accept, each time they were tried */
 	uint64_t received;  /**< of the sent: taken by an NF */
 	uint64_t returned;  /**< of the received: given back */
 	uint64_t collected; /**< of the returned: taken by nfmeta_collect_burst */
-	uint64_t blanks;    /**< blanks taken by an NF */
+	uint64_t blanks;    /**< blanks taken by an NF; in-band, its messages are among them */
 	uint64_t injected;  /**< of the blanks: given back, filled or not */
 	uint64_t down;	    /**< packets in the down ring now */
 	uint64_t held;	    /**< packets in the NF's hands now (received - returned) */
