@@ -143,6 +143,12 @@ no_carrier(const struct nfmeta_link *link)
 }
 
 static int
+no_batch(void)
+{
+	return nfmeta__fail(EINVAL, "there is no place to put the message");
+}
+
+static int
 bad_message(const struct nfmeta_link *link, const struct nfmeta_flow_batch *b)
 {
 	if (b->magic != NFMETA_FLOW_MAGIC)
@@ -544,6 +550,8 @@ nfmeta_flow_broadcast(const struct nfmeta_flow_to *to, uint16_t n_to, uint8_t ty
 	int first = 0, rc;
 	uint16_t i;
 
+	if (to == NULL && n_to != 0)
+		return nfmeta__fail(EINVAL, "there are no places, but %u are to be told", n_to);
 	for (i = 0; i < n_to; i++) {
 		rc = nfmeta_flow_send(to[i].link, to[i].queue, type, entries, n);
 		if (first == 0)
@@ -660,6 +668,8 @@ nfmeta_flow_collect(struct nfmeta_link *link, uint16_t queue,
 
 	if (unlikely(link == NULL || queue >= link->served))
 		return nfmeta__not_primary(link, queue);
+	if (unlikely(batch == NULL))
+		return no_batch();
 	q = &link->q[queue];
 	f = q->feed;
 	if (unlikely(f == NULL))
@@ -671,18 +681,20 @@ nfmeta_flow_collect(struct nfmeta_link *link, uint16_t queue,
 	if (f->backlog_head != f->backlog_tail || f->marker)
 		wanted(link, q);
 	while ((b = up_head(link, f)) != NULL) {
+		/* The epoch is looked at after the message was seen: not that of an NF before. */
+		if (framed(b) &&
+		    (b->instance != link->instance ||
+		     b->epoch != __atomic_load_n(&q->shared->epoch, __ATOMIC_ACQUIRE))) {
+			f->stale++;
+			up_next(link, q);
+			continue;
+		}
 		rc = judge(b, UP);
 		if (rc < 0) {
 			f->refused++;
 			rc = bad_message(link, b);
 			up_next(link, q);
 			return rc;
-		}
-		if (b->instance != link->instance ||
-		    b->epoch != __atomic_load_n(&q->shared->epoch, __ATOMIC_ACQUIRE)) {
-			f->stale++;
-			up_next(link, q);
-			continue;
 		}
 		if (rc == 0 && !own_type(b->type)) {
 			up_next(link, q);
@@ -833,9 +845,8 @@ nfmeta_flow_subscribe(struct nfmeta_link *link, uint64_t types)
 static void
 take_meta(struct nf *nf, void *tagged)
 {
+	/* Counted when it goes back: it is not one of those that the caller holds. */
 	nf->sync->meta = (struct rte_mbuf *)((uintptr_t)tagged & ~(uintptr_t)NFMETA_HOW_MASK);
-	put(&nf->shared->meta_received, ++nf->meta_received);
-	put(&nf->shared->received, ++nf->received);
 }
 
 /* In-band: take the next element off the ring if it is a meta packet. */
@@ -922,6 +933,8 @@ nfmeta_flow_next(struct nfmeta_link *link, const struct nfmeta_flow_batch **batc
 
 	if (unlikely(link == NULL || link->served != 0))
 		return nfmeta__not_nf(link);
+	if (unlikely(batch == NULL))
+		return no_batch();
 	nf = &link->nf;
 	s = nf->sync;
 	if (s == NULL || s->state == NFMETA_SYNC_OFF)
@@ -931,6 +944,12 @@ nfmeta_flow_next(struct nfmeta_link *link, const struct nfmeta_flow_batch **batc
 	if (s->resync || s->ack != 0)
 		say_due(link);
 	while ((b = down_head(link, nf)) != NULL) {
+		/* First: what was not for this NF need not be understood by it. */
+		if (framed(b) && (b->instance != link->instance || b->epoch != s->epoch)) {
+			s->stale++;
+			down_next(link, nf);
+			continue;
+		}
 		rc = judge(b, DOWN);
 		if (rc < 0) {
 			s->refused++;
@@ -942,11 +961,9 @@ nfmeta_flow_next(struct nfmeta_link *link, const struct nfmeta_flow_batch **batc
 		}
 		if (link->carrier == NFMETA_CARRIER_RING && too_early(nf, b))
 			break;
-		if (b->instance != link->instance || b->epoch != s->epoch) {
-			s->stale++;
-		} else if (step(nf, b,
-				rc == 0 && !(own_type(b->type) &&
-					     (s->types & NFMETA_TYPE(b->type)) != 0))) {
+		if (step(nf, b,
+			 rc == 0 &&
+				 !(own_type(b->type) && (s->types & NFMETA_TYPE(b->type)) != 0))) {
 			s->shown = true;
 			*batch = b;
 			return 1;

@@ -465,8 +465,10 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 			return q->lease;
 	}
 	if (o->blanks != 0) {
-		/* So few that an NF which keeps some blanks does not starve. */
+		/* So few that an NF which keeps some blanks does not starve; in-band it needs them. */
 		q->restock_at = RTE_MIN(RTE_MAX(o->blanks / 8, 1u), (uint32_t)STOCK_BULK);
+		if (o->carrier == NFMETA_CARRIER_INBAND)
+			q->restock_at = 1;
 		while (restock(link, q))
 			;
 	}
@@ -909,11 +911,13 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 		     uint16_t n)
 {
 	struct upfront *q = &link->q[queue];
-	uint32_t stashed = 0, injected = 0, old = 0, metas = 0, i, k;
+	uint32_t stashed, injected, old, metas, i, k;
 	unsigned int left = 0;
 
 	if (unlikely(queue >= link->served))
 		return 0;
+again:
+	stashed = injected = old = metas = 0;
 	if (unlikely(q->stash_head < q->stash_tail)) {
 		stashed = RTE_MIN(q->stash_tail - q->stash_head, (uint32_t)n);
 		memcpy(pkts, &q->stash[q->stash_head], stashed * sizeof(*pkts));
@@ -945,7 +949,7 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 	if (unlikely(metas != 0)) {
 		k = keep_metas(link, q, pkts, how, k);
 		if (k == 0) /* 0 means that there was nothing */
-			return nfmeta_collect_burst(link, queue, pkts, how, n);
+			goto again;
 	}
 	if (unlikely(link->blanks - (uint32_t)(q->stocked - q->unstocked) >= q->restock_at))
 		restock(link, q);
@@ -1440,6 +1444,8 @@ nfmeta__meta_return(struct nf *nf, struct rte_mbuf *m)
 {
 	void *tagged = (void *)((uintptr_t)m | NFMETA_META);
 
+	put(&nf->shared->meta_received, ++nf->meta_received);
+	put(&nf->shared->received, ++nf->received);
 	put(&nf->shared->meta_returned, ++nf->meta_returned);
 	put(&nf->shared->returned, ++nf->returned);
 	rte_ring_sp_enqueue(nf->up, tagged); /* has room: what was admitted can come back */
@@ -1499,20 +1505,20 @@ int
 nfmeta_link_detach(struct nfmeta_link *link)
 {
 	int rc = nfmeta__not_nf(link);
+	uint64_t packets;
 	struct nf *nf;
 
 	if (rc != 0)
 		return rc;
 	nf = &link->nf;
-	if (!link->gone)
-		nfmeta__sync_leave(link);
-	if ((nf->received != nf->returned || nf->blanks != nf->injected) && !link->gone &&
-	    primary_lives(link))
+	packets = nf->received - nf->returned;
+	if ((packets != 0 || nf->blanks != nf->injected) && !link->gone && primary_lives(link))
 		return nfmeta__fail(EBUSY,
 				    "you still hold %" PRIu64 " packets and %" PRIu64
 				    " blanks of link '%s': return them first",
-				    nf->received - nf->returned, nf->blanks - nf->injected,
-				    link->shared->name);
+				    packets, nf->blanks - nf->injected, link->shared->name);
+	if (!link->gone)
+		nfmeta__sync_leave(link);
 	__atomic_store_n(&nf->shared->state, NFMETA_QUEUE_FREE, __ATOMIC_RELEASE);
 	if (link->lease >= 0) {
 		lease_lock(link->lease, LEASE_NF, F_UNLCK); /* children may have copies */

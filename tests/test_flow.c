@@ -273,6 +273,9 @@ START_TEST(wrong_calls)
 	ck_refused(nfmeta_flow_subscribe(link_n, NFMETA_TYPE(9)), EINVAL);
 	ck_refused(nfmeta_flow_subscribe(link_p, ALL), EINVAL);
 	ck_refused(nfmeta_flow_next(link_p, &msg), EINVAL);
+	ck_refused(nfmeta_flow_next(link_n, NULL), EINVAL);
+	ck_refused(nfmeta_flow_collect(link_p, 0, NULL), EINVAL);
+	ck_refused(nfmeta_flow_broadcast(NULL, 1, NFMETA_MSG_DELETE, e, 1), EINVAL);
 	ck_refused(nfmeta_flow_collect(link_n, 0, &msg), EINVAL);
 	ck_refused(nfmeta_flow_snapshot(link_p, 0, NULL, 0, 0x80), EINVAL);
 	ck_refused(nfmeta_flow_snapshot(link_p, 0, NULL, 1, NFMETA_MSG_FIRST), EINVAL);
@@ -787,6 +790,38 @@ START_TEST(reset)
 }
 END_TEST
 
+/* Not asked for in a gap, not answered inside a snapshot. */
+START_TEST(heartbeat_out_of_time)
+{
+	uint64_t sent;
+
+	start(carriers[_i], NFMETA_NO_BACKLOG);
+	fill();
+	sent = flow_stats(link_p).sent;
+	ck_ok(nfmeta_flow_send(link_p, 0, NFMETA_MSG_HEARTBEAT, NULL, 0));
+	ck_assert_uint_eq(flow_stats(link_p).sent, sent);
+	ck_ok(nfmeta_flow_subscribe(link_n, ALL));
+	while (next_up() != 1 || msg->type != NFMETA_MSG_RESYNC)
+		nfmeta_flow_next(link_n, &msg);
+	while (nfmeta_flow_snapshot(link_p, 0, NULL, 0, NFMETA_MSG_FIRST) == -EAGAIN) {
+		nfmeta_flow_next(link_n, &msg);
+		ck_assert_int_eq(next_up(), 0);
+	}
+	expect_snapshot(NFMETA_MSG_FIRST, 0);
+	ck_ok(nfmeta_flow_send(link_p, 0, NFMETA_MSG_HEARTBEAT, NULL, 0));
+	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	ck_assert_int_eq(next_up(), 0);
+	ck_assert_uint_eq(flow_stats(link_p).acked, 0);
+	ck_ok(nfmeta_flow_snapshot(link_p, 0, NULL, 0, NFMETA_MSG_LAST));
+	ck_ok(nfmeta_flow_send(link_p, 0, NFMETA_MSG_HEARTBEAT, NULL, 0));
+	expect_snapshot(NFMETA_MSG_LAST, 0);
+	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	ck_assert_int_eq(next_up(), 1);
+	ck_assert_uint_eq(flow_stats(link_p).acked, flow_stats(link_p).sent);
+	close_link();
+}
+END_TEST
+
 /* It must not wait: packets of flows that begin behind it would come first. */
 START_TEST(reset_does_not_wait)
 {
@@ -880,6 +915,149 @@ START_TEST(from_a_newer_side)
 	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
 	ck_assert_uint_eq(flow_stats(link_n).state, NFMETA_SYNC_SYNCED);
 	ck_assert_uint_eq(flow_stats(link_n).refused, 0);
+	close_link();
+}
+END_TEST
+
+/* Nor must what was for another NF, or another link, be understood. */
+START_TEST(not_for_this_nf)
+{
+	struct {
+		struct nfmeta_flow_batch b;
+		struct nfmeta_flow_delete d;
+	} m = {0};
+	unsigned int i;
+
+	start(NFMETA_CARRIER_RING, 0);
+	for (i = 0; i < 4; i++) {
+		m.b = by_hand(i & 1 ? 0x30 : NFMETA_MSG_DELETE, 1, 8);
+		if (i & 2)
+			m.b.epoch = 0;
+		else
+			m.b.instance ^= 1;
+		put_words(&m, sizeof(m));
+	}
+	ck_ok(send_delete(7, 1));
+	expect_delete(7);
+	ck_assert_uint_eq(flow_stats(link_n).stale, 4);
+	ck_assert_uint_eq(flow_stats(link_n).refused, 0);
+	close_link();
+}
+END_TEST
+
+/* An ask is never 0, however often it is asked. */
+START_TEST(many_asks)
+{
+	unsigned int i;
+
+	start(NFMETA_CARRIER_RING, 0);
+	for (i = 0; i < 65600; i++) {
+		must(nfmeta_flow_subscribe(link_n, ALL) == 0);
+		must(next_up() == 1 && msg->type == NFMETA_MSG_RESYNC && msg->ask != 0);
+	}
+	ck_ok(nfmeta_flow_snapshot(link_p, 0, NULL, 0, NFMETA_MSG_FIRST | NFMETA_MSG_LAST));
+	expect_snapshot(NFMETA_MSG_FIRST | NFMETA_MSG_LAST, 0);
+	close_link();
+}
+END_TEST
+
+/* An NF that may not leave yet stays what it is. */
+START_TEST(still_holding)
+{
+	struct rte_mbuf *m;
+
+	start(carriers[_i], 0);
+	send_packets(1, 0);
+	ck_ok(send_delete(1, 1));
+	ck_assert_uint_eq(nfmeta_recv_burst(link_n, &m, NULL, 1), 1);
+	ck_refused(nfmeta_link_detach(link_n), EBUSY);
+	ck_assert_uint_eq(flow_stats(link_n).state, NFMETA_SYNC_SYNCED);
+	expect_delete(1);
+	ck_refused(nfmeta_link_detach(link_n), EBUSY);
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, &m, NULL, 1), 1);
+	close_link();
+}
+END_TEST
+
+/* Who is shown a message holds no packet by that. */
+START_TEST(returned_twice)
+{
+	struct rte_mbuf *m;
+
+	start(carriers[_i], 0);
+	send_packets(1, 0);
+	ck_ok(send_delete(1, 1));
+	ck_assert_uint_eq(nfmeta_recv_burst(link_n, &m, NULL, 1), 1);
+	expect_delete(1);
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, &m, NULL, 1), 1);
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, &m, NULL, 1), 0);
+	close_link();
+}
+END_TEST
+
+/* An NF that keeps all blanks but one can still speak. */
+START_TEST(blanks_kept)
+{
+	const struct nfmeta_flow_verdict v = {.flow_id = 1, .verdict = NFMETA_ACTION_DROP};
+	struct rte_mbuf *m[7];
+	uint8_t how[7];
+	int i;
+
+	start(NFMETA_CARRIER_INBAND, 0);
+	collect();
+	ck_assert_uint_eq(nfmeta_blank_burst(link_n, m, 7), 7);
+	for (i = 0; i < 5; i++) {
+		ck_ok(nfmeta_flow_reply(link_n, NFMETA_MSG_VERDICT, &v, 1));
+		ck_assert_int_eq(next_up(), 1);
+		ck_assert_int_eq(next_up(), 0);
+		collect();
+	}
+	memset(how, NFMETA_INJECTED | NFMETA_DROP, sizeof(how));
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, m, how, 7), 7);
+	close_link();
+}
+END_TEST
+
+/* A burst of nothing but messages is not the end. */
+START_TEST(many_metas)
+{
+	struct rte_mbuf *m;
+	unsigned int i;
+	uint8_t how;
+
+	start(NFMETA_CARRIER_INBAND, 0);
+	collect();
+	for (i = 0; i < 60; i++)
+		ck_ok(send_delete(i, 1));
+	for (i = 0; i < 60; i++)
+		expect_delete(i);
+	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	send_packets(1, 0);
+	ck_assert_uint_eq(receive(1, 0), 1);
+	ck_assert_uint_eq(nfmeta_collect_burst(link_p, 0, &m, &how, 1), 1);
+	rte_pktmbuf_free(m);
+	close_link();
+}
+END_TEST
+
+/* What waited for an NF that has gone does not wait for the next. */
+START_TEST(backlog_of_another)
+{
+	start(carriers[_i], 4096);
+	while (flow_stats(link_p).backlog < 3)
+		ck_ok(send_delete(1, 1));
+	ck_ok(nfmeta_link_detach(link_n));
+	ck_ok(nfmeta_link_attach("t", 0, 0, &link_n));
+	ck_ok(nfmeta_flow_subscribe(link_n, ALL));
+	if (carriers[_i] == NFMETA_CARRIER_RING) /* the other has its way full of packets */
+		ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	else
+		while (flow_stats(link_n).state == NFMETA_SYNC_LOST &&
+		       nfmeta_flow_next(link_n, &msg) == 0 && next_up() == 0)
+			;
+	if (carriers[_i] == NFMETA_CARRIER_RING)
+		expect_request();
+	ck_assert_uint_eq(flow_stats(link_p).backlog, 0);
 	close_link();
 }
 END_TEST
@@ -1419,6 +1597,14 @@ main(void)
 	tcase_add_loop_test(c, up_full, 0, 2);
 	tcase_add_test(c, from_a_newer_side);
 	tcase_add_loop_test(c, own_types, 0, 2);
+	tcase_add_test(c, not_for_this_nf);
+	tcase_add_test(c, many_asks);
+	tcase_add_loop_test(c, still_holding, 0, 2);
+	tcase_add_loop_test(c, returned_twice, 0, 2);
+	tcase_add_test(c, blanks_kept);
+	tcase_add_test(c, many_metas);
+	tcase_add_loop_test(c, backlog_of_another, 0, 2);
+	tcase_add_loop_test(c, heartbeat_out_of_time, 0, 2);
 	tcase_add_loop_test(c, bad_message, 0, RTE_DIM(bad_messages));
 	tcase_add_test(c, impossible_barrier);
 	tcase_add_test(c, bad_message_up);

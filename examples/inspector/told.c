@@ -5,11 +5,10 @@
 
 /* Is this about a flow that is known to have ended, or to have been replaced? */
 static bool
-is_old(const struct tracker *t, const struct seen *f, const struct nfmeta_flow_state *s,
-       bool snapshot)
+is_old(const struct tracker *t, const struct seen *f, const struct nfmeta_flow_state *s)
 {
-	/* A snapshot is right about what nothing was heard of since it began. */
-	if (f->state == SEEN_NEVER || (snapshot && f->mark != t->mark))
+	/* What was known before the last snapshot began does not count against it, nor against later. */
+	if (f->state == SEEN_NEVER || f->mark != t->mark)
 		return false;
 	return nfmeta_flow_newer(f->generation, s->flow_gen) ||
 	       (f->state == SEEN_ENDED && f->generation == s->flow_gen);
@@ -17,7 +16,7 @@ is_old(const struct tracker *t, const struct seen *f, const struct nfmeta_flow_s
 
 /* A flow that there is. */
 static void
-told_flow(struct tracker *t, const struct nfmeta_flow_state *s, bool snapshot)
+told_flow(struct tracker *t, const struct nfmeta_flow_state *s)
 {
 	struct seen *f = track_seen(t, s->flow_id);
 
@@ -27,7 +26,7 @@ told_flow(struct tracker *t, const struct nfmeta_flow_state *s, bool snapshot)
 		f->generation = s->flow_gen; /* packets without one opened it */
 		f->flags |= SEEN_GENERATION;
 	}
-	if (is_old(t, f, s, snapshot))
+	if (is_old(t, f, s))
 		return;
 	if (f->state == SEEN_OPEN && f->generation != s->flow_gen)
 		track_replace(t, f);
@@ -58,11 +57,11 @@ delete_flow(struct tracker *t, const struct nfmeta_flow_delete *d)
 
 	if (f == NULL)
 		return;
-	f->mark = t->mark;
 	is_open = f->state == SEEN_OPEN;
 	if (is_open && (f->flags & SEEN_GENERATION) == 0)
 		f->generation = d->flow_gen;
 	if (is_open && f->generation == d->flow_gen) {
+		f->mark = t->mark;
 		track_close(t, f, why[d->reason < RTE_DIM(why) ? d->reason : 0]);
 		t->c.deleted++;
 		return;
@@ -74,6 +73,7 @@ delete_flow(struct tracker *t, const struct nfmeta_flow_delete *d)
 		track_replace(t, f);
 	f->state = SEEN_ENDED;
 	f->generation = d->flow_gen;
+	f->mark = t->mark;
 }
 
 static void
@@ -104,7 +104,7 @@ message(struct tracker *t, const struct nfmeta_flow_batch *b)
 		switch (b->type) {
 		case NFMETA_MSG_NEW:
 		case NFMETA_MSG_SNAPSHOT:
-			told_flow(t, e, b->type == NFMETA_MSG_SNAPSHOT);
+			told_flow(t, e);
 			break;
 		case NFMETA_MSG_UPDATE:
 			update_flow(t, e);

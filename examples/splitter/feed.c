@@ -22,6 +22,8 @@ struct told {
 	bool begun;
 	bool beat;	 /* asked whether all is done */
 	uint32_t cursor; /* next slot that goes into it */
+	uint64_t done;	 /* how far the NF was */
+	uint64_t moved;	 /* TSC of when that changed */
 	struct nfmeta_flow_load load;
 	struct nfmeta_flow_counters counters[COUNTERS];
 	struct nfmeta_flow_delete deletes[DELETES];
@@ -302,17 +304,38 @@ feed_behind(const struct feed *f, uint16_t q)
 	return (f->behind & UINT64_C(1) << q) != 0;
 }
 
-bool
-feed_any_behind(const struct feed *f)
+/* Has the NF of this queue taken a message, or said so, within patience? */
+static bool
+moves(struct told *t, const struct nfmeta_flow_stats *stats, uint64_t now, uint64_t patience)
 {
-	return f->behind != 0;
+	uint64_t done = stats->seen + stats->acked;
+
+	if (t->done != done || t->moved == 0) {
+		t->done = done;
+		t->moved = now;
+	}
+	return now - t->moved < patience;
 }
 
 bool
-feed_settle(struct feed *f)
+feed_held_up(struct feed *f, uint64_t now, uint64_t patience)
 {
 	struct nfmeta_flow_stats stats;
-	uint64_t unheard = 0;
+	bool held = false;
+	uint16_t q;
+
+	for (q = 0; tells(f) && q < f->queues; q++) {
+		stats = stats_of(f, q);
+		held |= moves(&f->q[q], &stats, now, patience) && stats.backlog > 0;
+	}
+	return held;
+}
+
+bool
+feed_settle(struct feed *f, uint64_t now, uint64_t patience)
+{
+	struct nfmeta_flow_stats stats;
+	uint64_t unheard = 0, hope = 0;
 	uint16_t q;
 
 	for (q = 0; tells(f) && q < f->queues; q++) {
@@ -326,10 +349,13 @@ feed_settle(struct feed *f)
 				nfmeta_flow_send(f->link, q, NFMETA_MSG_HEARTBEAT, NULL, 0) == 0;
 			stats = stats_of(f, q);
 		}
-		unheard += !f->q[q].beat || stats.acked < stats.sent;
+		if (f->q[q].beat && stats.acked >= stats.sent)
+			continue;
+		unheard++;
+		hope += moves(&f->q[q], &stats, now, patience);
 	}
 	f->c.unheard = unheard;
-	return unheard == 0;
+	return hope == 0;
 }
 
 const struct feed_counts *

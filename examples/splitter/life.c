@@ -95,12 +95,24 @@ open_eal(struct splitter *s)
 static int
 check_output(const struct splitter_opts *o)
 {
+	const struct {
+		const char *option, *path;
+	} files[] = {
+		{"--out", o->out_capture ? o->out : NULL},
+		{"--flows", o->flows},
+		{"--json", o->json},
+	};
 	struct stat in, out;
+	size_t i;
 
-	if (!o->in_capture || !o->out_capture || stat(o->in, &in) != 0 || stat(o->out, &out) != 0 ||
-	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+	if (!o->in_capture || stat(o->in, &in) != 0)
 		return 0;
-	return complain("--out \"%s\" would overwrite the capture that is read", o->out);
+	for (i = 0; i < RTE_DIM(files); i++)
+		if (files[i].path != NULL && stat(files[i].path, &out) == 0 &&
+		    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			return complain("%s \"%s\" would overwrite the capture that is read",
+					files[i].option, files[i].path);
+	return 0;
 }
 
 struct splitter *

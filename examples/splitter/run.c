@@ -159,29 +159,26 @@ served(struct splitter *s, bool busy)
 
 /*
  * All flows end, not faster than the NFs can be told; these say when they have
- * done all there was.
+ * done all there was.  One that does not move is not waited for, and holds up no other.
  */
 static void
 farewell(struct splitter *s)
 {
-	uint64_t now = rte_rdtsc(), last = now;
+	uint64_t now = rte_rdtsc(), patience = FAREWELL_SECONDS * s->hz;
 	bool more = true, alive = !s->nf_gone;
 	struct idle idle = {0};
 
-	while (alive && now - last < FAREWELL_SECONDS * s->hz) {
-		if (more && !feed_any_behind(s->feed)) {
+	while (alive) {
+		if (more && !feed_held_up(s->feed, now, patience)) {
 			more = flows_stop(s->flows, 1024);
 			feed_flush(s->feed);
-			last = now;
 		}
-		if (collect(s) + feed_round(s->feed, now) > 0) {
-			last = now;
+		if (collect(s) + feed_round(s->feed, now) > 0)
 			idle_over(&idle);
-		} else if (!more && feed_settle(s->feed)) {
-			break;
-		} else {
+		else
 			idle_wait(&idle);
-		}
+		if (!more && feed_settle(s->feed, now, patience))
+			break;
 		now = rte_rdtsc();
 		if (now >= s->next_peer) {
 			s->next_peer = now + s->hz / 4;
@@ -202,7 +199,8 @@ drain(struct splitter *s)
 
 	nfmeta_link_close(s->link);
 	for (;;) {
-		if (collect(s) + feed_round(s->feed, last) > 0) {
+		feed_round(s->feed, last);
+		if (collect(s) > 0) {
 			last = rte_rdtsc();
 			idle_over(&idle);
 			continue;

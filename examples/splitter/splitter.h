@@ -138,11 +138,12 @@ void feed_flush(struct feed *f);
 unsigned int feed_round(struct feed *f, uint64_t now);
 /* Every NF that is there has been told what there is. */
 bool feed_ready(const struct feed *f);
-/* Messages wait for room: of a queue, of any. */
+/* Messages of a queue wait for room. */
 bool feed_behind(const struct feed *f, uint16_t q);
-bool feed_any_behind(const struct feed *f);
-/* Asks the NFs whether all is done; true: it is. */
-bool feed_settle(struct feed *f);
+/* Messages wait for an NF that has moved within patience (TSC). */
+bool feed_held_up(struct feed *f, uint64_t now, uint64_t patience);
+/* Asks the NFs whether all is done; true: it is, or those left have not moved for so long. */
+bool feed_settle(struct feed *f, uint64_t now, uint64_t patience);
 const struct feed_counts *feed_counts(struct feed *f);
 void feed_destroy(struct feed *f);
 

@@ -339,7 +339,7 @@ struct nfmeta_flow_delete {
 #define NFMETA_END_TIMEOUT 1 /* idle for too long */
 #define NFMETA_END_CLOSED 2  /* TCP: FIN from both ends */
 #define NFMETA_END_RESET 3   /* TCP: RST */
-#define NFMETA_END_EVICTED 4 /* the table was full, this was the oldest */
+#define NFMETA_END_EVICTED 4 /* the table was full, this had to make room */
 #define NFMETA_END_REUSED 5  /* the same tuple began again */
 #define NFMETA_END_STOPPED 6 /* the upfront NF ends */
 

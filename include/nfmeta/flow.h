@@ -104,7 +104,7 @@ struct nfmeta_flow_stats {
  * If the link has a shared table: NEW, UPDATE and DELETE are applied first to the
  * entries that are open there (nfmeta_table_set, nfmeta_table_close); to open one with its
  * tuple is yours, nfmeta_table_open(), before NEW.  A flow is told by one thread then.
- * The table runs ahead of the messages; RESET leaves it alone.
+ * The table runs ahead of the messages; RESET, and an action that there is not, leave it alone.
  *
  * @param type     NFMETA_MSG_NEW, _UPDATE, _DELETE, _COUNTERS, _RESET, _HEARTBEAT, or a
  *                 type of your own from NFMETA_MSG_OWN on

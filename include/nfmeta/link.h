@@ -278,7 +278,8 @@ NFMETA_API const struct nfmeta_shared_link *nfmeta_link_shared(const struct nfme
 
 /**
  * Counters of a queue.  Exact when both sides rest; while they run, each
- * counter is exact for some moment during the call.
+ * counter is exact for some moment during the call (in-band, where meta packets are taken
+ * off them: nearly, and may be a little less than before).
  *
  * @param stats  stats->sz set by the caller
  * @return 0, or -EINVAL
