@@ -270,15 +270,32 @@ reader_next(struct reader *r)
 
 /* ---- In-band ---------------------------------------------------------------------- */
 
-/* Where in an mbuf a message lies: as far back as its headroom would, if it has the room. */
+/* Where in an mbuf's buffer a message begins: behind the headroom, if it has the room. */
+static uint32_t
+meta_place(uint32_t buf_len)
+{
+	return RTE_MIN((uint32_t)RTE_PKTMBUF_HEADROOM,
+		       RTE_ALIGN_FLOOR(buf_len - NFMETA_FLOW_MESSAGE_BYTES, 8));
+}
+
+/*
+ * In most pools the buffer is behind the mbuf.  All lines at once, those of the message
+ * together with those that say where it is: 64 deletes have 9.
+ */
+#define META_LINES 9
+static const uint8_t *
+meta_guess(const struct rte_mbuf *m)
+{
+	return (const uint8_t *)(m + 1) + meta_place(RTE_MBUF_DEFAULT_BUF_SIZE);
+}
+
 static struct nfmeta_flow_batch *
 meta_fill(struct rte_mbuf *m, const struct nfmeta_flow_batch *head, const void *entries,
 	  size_t bytes)
 {
-	uint16_t most = (uint16_t)RTE_ALIGN_FLOOR(m->buf_len - NFMETA_FLOW_MESSAGE_BYTES, 8);
 	struct nfmeta_flow_batch *b;
 
-	m->data_off = RTE_MIN((uint16_t)RTE_PKTMBUF_HEADROOM, most);
+	m->data_off = (uint16_t)meta_place(m->buf_len);
 	m->data_len = (uint16_t)(sizeof(*head) + bytes);
 	m->pkt_len = m->data_len;
 	b = rte_pktmbuf_mtod(m, struct nfmeta_flow_batch *);
@@ -337,6 +354,7 @@ nfmeta__feed_free(struct upfront *q)
 
 	if (f == NULL)
 		return 0;
+	rte_pktmbuf_free_bulk(f->spare, f->nspare);
 	for (; f->meta_head != f->meta_tail; f->meta_head++, blanks++)
 		rte_pktmbuf_free(f->meta[f->meta_head & f->meta_mask]);
 	rte_ring_free(f->down);
@@ -352,20 +370,26 @@ static bool
 way_down(struct nfmeta_link *link, struct upfront *q, const struct nfmeta_flow_batch *head,
 	 const void *entries, size_t bytes)
 {
+	struct feed *f = q->feed;
 	struct rte_mbuf *m;
+	size_t i;
 
 	if (link->carrier == NFMETA_CARRIER_RING)
 		return ring_put(q->feed->down, head, entries, bytes);
 	if (q->sent - q->back >= link->ring_size)
 		return false;
-	m = rte_pktmbuf_alloc(link->pool);
+	m = f->nspare != 0 ? f->spare[--f->nspare] : rte_pktmbuf_alloc(link->pool);
 	if (m == NULL)
 		return false;
 	meta_fill(m, head, entries, bytes);
-	if (nfmeta__meta_send(link, q, m))
-		return true;
-	rte_pktmbuf_free(m);
-	return false;
+	if (!nfmeta__meta_send(link, q, m)) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	/* The next message is as long, likely, and an NF has its lines. */
+	for (i = 0; f->nspare != 0 && i < sizeof(*head) + bytes; i += RTE_CACHE_LINE_SIZE)
+		nfmeta__prefetch_write(meta_guess(f->spare[f->nspare - 1]) + i);
+	return true;
 }
 
 /* ---- the backlog ---- */
@@ -845,8 +869,14 @@ nfmeta_flow_subscribe(struct nfmeta_link *link, uint64_t types)
 static void
 take_meta(struct nf *nf, void *tagged)
 {
+	struct rte_mbuf *m = (struct rte_mbuf *)((uintptr_t)tagged & ~(uintptr_t)NFMETA_HOW_MASK);
+	unsigned int i;
+
+	rte_prefetch0(m);
+	for (i = 0; i < META_LINES; i++)
+		rte_prefetch0(meta_guess(m) + i * RTE_CACHE_LINE_SIZE);
 	/* Counted when it goes back: it is not one of those that the caller holds. */
-	nf->sync->meta = (struct rte_mbuf *)((uintptr_t)tagged & ~(uintptr_t)NFMETA_HOW_MASK);
+	nf->sync->meta = m;
 }
 
 /* In-band: take the next element off the ring if it is a meta packet. */

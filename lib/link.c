@@ -888,7 +888,10 @@ keep_metas(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf **pkts, 
 			messages++;
 		} else {
 			q->meta_collected++;
-			rte_pktmbuf_free(pkts[i]);
+			if (f->nspare < SPARE_METAS)
+				f->spare[f->nspare++] = pkts[i];
+			else
+				rte_pktmbuf_free(pkts[i]);
 		}
 	}
 	put(&q->shared->meta_collected, q->meta_collected);

@@ -29,6 +29,7 @@
 
 #define MESSAGE_WORDS (NFMETA_FLOW_MESSAGE_BYTES / 8) /* of the longest message */
 #define HEADER_WORDS (sizeof(struct nfmeta_flow_batch) / 8)
+#define SPARE_METAS 32	  /* meta packets that a queue keeps for itself */
 #define READER_WORDS 1024 /* taken from a flow ring at a time: many small messages */
 
 /* Takes whole messages from a flow ring. */
@@ -62,6 +63,8 @@ struct feed {
 	uint32_t backlog_tail;
 	uint32_t backlog_messages;
 	/* NFMETA_CARRIER_INBAND: up messages that came with the packets */
+	struct rte_mbuf *spare[SPARE_METAS]; /* came back, for the next messages down */
+	uint32_t nspare;
 	struct rte_mbuf **meta;
 	uint32_t meta_mask;
 	uint32_t meta_head;
