@@ -37,9 +37,10 @@
 #define ATTACH_POLL_US 2000
 #define FLOW_RING_MIN 512 /* the longest message has 261 words */
 #define FLOW_RING_MAX 1048576
-#define DEFAULT_FLOW_RING 8192
+#define DEFAULT_FLOW_RING 8191 /* 64 KiB; one more would take 128 */
 #define FLOW_BACKLOG_MAX 16777216
 #define DEFAULT_FLOW_BACKLOG 65536
+#define QUEUE_SIZE 256	    /* of a struct nfmeta_shared_queue in ABI 1.0 */
 #define QUEUE_SIZE_FLOW 512 /* of a struct nfmeta_shared_queue with flow state */
 #define SPIN_POLLS 256	    /* of a waiting sender, before it lets others run */
 
@@ -330,7 +331,7 @@ nfmeta__handshake_check(const void *bytes, size_t len, const char *name, uint32_
 	if (s->queue_count < 1 || s->queue_count > NFMETA_QUEUES_MAX)
 		return no_handshake("the number of queues is not possible");
 	if (s->queue_offset < sizeof(*s) || s->queue_offset % 64 != 0 ||
-	    s->queue_size < sizeof(struct nfmeta_shared_queue) || s->queue_size % 64 != 0 ||
+	    s->queue_size < QUEUE_SIZE || s->queue_size % 64 != 0 ||
 	    (uint32_t)s->queue_offset + (uint32_t)s->queue_count * s->queue_size > s->size)
 		return no_handshake("its queues do not lie inside it");
 	if (s->ring_size < 64 || s->ring_size > 65536 || (s->ring_size & (s->ring_size - 1)) != 0 ||

@@ -350,6 +350,15 @@ START_TEST(memory_of_a_link)
 	ck_assert_msg(used < 512 << 10, "%lu bytes", (unsigned long)used);
 	ck_ok(nfmeta_link_destroy(link_p, NULL));
 	ck_assert_uint_eq(heap_used(), before);
+
+	o.carrier = NFMETA_CARRIER_RING;
+	create(&o);
+	used = heap_used() - before;
+	ck_assert_msg(used < 768 << 10, "%lu bytes with flow state", (unsigned long)used);
+	printf("a link of 4 queues, 1024 packets each, with flow state: %lu KiB\n",
+	       (unsigned long)used >> 10);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	ck_assert_uint_eq(heap_used(), before);
 }
 END_TEST
 
@@ -516,6 +525,18 @@ TAMPER(bad_up_name, q->up[0] = 'X')
 TAMPER(bad_blank_name, q->blank[0] = '\0')
 TAMPER(bad_ring_end, memset(q->up, 'n', sizeof(q->up)))
 TAMPER(bad_other_queue, memset(q[1].down, 'n', sizeof(q[1].down)))
+TAMPER(bad_carrier, s->flow_carrier = 4)
+TAMPER(bad_carrier_none, s->flow_carrier = 0)
+TAMPER(bad_carrier_table, s->flow_carrier = NFMETA_CARRIER_TABLE)
+TAMPER(bad_carrier_inband, s->flow_carrier = NFMETA_CARRIER_INBAND)
+TAMPER(bad_flow_ring, s->flow_ring = 511)
+TAMPER(bad_flow_ring_large, s->flow_ring = 16384)
+TAMPER(bad_flow_queue_size, s->queue_size = 448)
+TAMPER(bad_flow_down, q->flow_down[0] = 'X')
+TAMPER(bad_flow_up, q->flow_up[0] = '\0')
+TAMPER(bad_flow_end, memset(q->flow_down, 'n', sizeof(q->flow_down)))
+TAMPER(bad_table, strcpy(s->flow_table, "nowhere"))
+TAMPER(bad_table_end, memset(s->flow_table, 'n', sizeof(s->flow_table)))
 
 static const struct {
 	void (*change)(struct nfmeta_shared_link *, struct nfmeta_shared_queue *);
@@ -563,12 +584,25 @@ static const struct {
 	{bad_blank_name, NFMETA_EFORMAT, {"missing", NULL}},
 	{bad_ring_end, NFMETA_EFORMAT, {"no end", NULL}},
 	{bad_other_queue, NFMETA_EFORMAT, {"no end", NULL}},
+	{bad_carrier, NFMETA_EFORMAT, {"carrier", NULL}},
+	{bad_carrier_none, NFMETA_EFORMAT, {"carrier", NULL}},
+	{bad_carrier_table, NFMETA_EFORMAT, {"table", NULL}},
+	{bad_carrier_inband, NFMETA_EFORMAT, {"carrier", NULL}},
+	{bad_flow_ring, NFMETA_EFORMAT, {"flow ring", NULL}},
+	{bad_flow_ring_large, NFMETA_EFORMAT, {"16384", "8191"}},
+	{bad_flow_queue_size, NFMETA_EFORMAT, {"flow state", NULL}},
+	{bad_flow_down, NFMETA_EFORMAT, {"Xfm.t.f0", NULL}},
+	{bad_flow_up, NFMETA_EFORMAT, {"missing", NULL}},
+	{bad_flow_end, NFMETA_EFORMAT, {"no end", NULL}},
+	{bad_table, NFMETA_EFORMAT, {"nowhere", NULL}},
+	{bad_table_end, NFMETA_EFORMAT, {"table", NULL}},
 };
 
 static void
 refuse_tampered(unsigned int t)
 {
-	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.queues = 2, .blanks = 32, .pool = pool);
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.queues = 2, .blanks = 32, .pool = pool,
+						     .carrier = NFMETA_CARRIER_RING);
 	struct nfmeta_shared_link *s, copy;
 	struct nfmeta_shared_queue *q, queues[2];
 	unsigned int before, i;
@@ -595,6 +629,33 @@ refuse_tampered(unsigned int t)
 	ck_ok(nfmeta_link_attach("t", 0, 0, &link_n));
 	detach_and_destroy();
 }
+
+/* What a primary of ABI 1.0 publishes: smaller queue blocks, no flow state. */
+START_TEST(older_primary)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.queues = 2);
+	struct nfmeta_shared_link *s;
+	struct nfmeta_shared_queue *q;
+	uint8_t *second;
+
+	create(&o);
+	s = rte_memzone_lookup("nfmeta.t")->addr;
+	q = (void *)((uint8_t *)s + s->queue_offset);
+	second = (uint8_t *)q + 256;
+	memmove(second, q + 1, 256);
+	memset(second + 256, 0xff, 512);
+	s->abi_minor = 0;
+	s->queue_size = 256;
+	s->size = s->queue_offset + 512;
+	ck_ok(nfmeta_link_attach("t", 1, 0, &link_n));
+	ck_refused(nfmeta_flow_subscribe(link_n, 2), NFMETA_ENOFLOW);
+	ck_ok(nfmeta_link_detach(link_n));
+	memcpy(second + 256, second, 256); /* for the primary, which knows only its own */
+	memcpy(q + 1, second, 256);
+	s->queue_size = 512;
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+}
+END_TEST
 
 START_TEST(tampered_handshake)
 {
@@ -1355,6 +1416,7 @@ main(void)
 	tcase_add_test(t, attach_one_at_a_time);
 	tcase_add_test(t, attach_closing);
 	tcase_add_test(t, attach_half_built);
+	tcase_add_test(t, older_primary);
 	tcase_add_test(t, tampered_handshake);
 	tcase_add_test(t, newer_minor);
 	tcase_add_test(t, counters_are_exact);

@@ -55,7 +55,7 @@ struct nfmeta_link_opts {
 	uint32_t blanks;    /**< blanks kept stocked per queue, at most 1024; 0: no injection */
 	struct rte_mempool *pool;	  /**< where blanks come from; NULL only with blanks 0 */
 	const struct nfmeta_field *field; /**< NULL: nfmeta_field_register(NULL, ...) */
-	uint32_t flow_ring;    /**< 8-byte words a flow ring holds, 512..1048576; 8192.  A message
+	uint32_t flow_ring;    /**< 8-byte words a flow ring holds, 512..1048576; 8191.  A message
 				    takes 5 and its entries; one that does not fit goes to the backlog */
 	uint32_t flow_backlog; /**< words that wait per queue when a way down is full, up to
 				    16777216; 65536; NFMETA_NO_BACKLOG: none */
