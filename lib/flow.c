@@ -289,7 +289,7 @@ meta_guess(const struct rte_mbuf *m)
 	return (const uint8_t *)(m + 1) + meta_place(RTE_MBUF_DEFAULT_BUF_SIZE);
 }
 
-static struct nfmeta_flow_batch *
+static void
 meta_fill(struct rte_mbuf *m, const struct nfmeta_flow_batch *head, const void *entries,
 	  size_t bytes)
 {
@@ -302,7 +302,6 @@ meta_fill(struct rte_mbuf *m, const struct nfmeta_flow_batch *head, const void *
 	memcpy(b, head, sizeof(*head));
 	if (bytes != 0)
 		memcpy(b + 1, entries, bytes);
-	return b;
 }
 
 /* The message in a meta packet, or a header that says that there is none. */
@@ -375,7 +374,7 @@ way_down(struct nfmeta_link *link, struct upfront *q, const struct nfmeta_flow_b
 	size_t i;
 
 	if (link->carrier == NFMETA_CARRIER_RING)
-		return ring_put(q->feed->down, head, entries, bytes);
+		return ring_put(f->down, head, entries, bytes);
 	if (q->sent - q->back >= link->ring_size)
 		return false;
 	m = f->nspare != 0 ? f->spare[--f->nspare] : rte_pktmbuf_alloc(link->pool);

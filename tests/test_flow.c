@@ -21,53 +21,14 @@
 #include <nfmeta/nfmeta.h>
 
 #define POOL_SIZE 4095
+
+#include "oneproc.h"
 #define ALL                                                                                        \
 	(NFMETA_TYPE(NFMETA_MSG_NEW) | NFMETA_TYPE(NFMETA_MSG_UPDATE) |                            \
 	 NFMETA_TYPE(NFMETA_MSG_DELETE) | NFMETA_TYPE(NFMETA_MSG_COUNTERS))
 
-static char prefix[64];
-static struct rte_mempool *pool;
-static struct nfmeta_link *link_p; /* the primary's handle */
-static struct nfmeta_link *link_n; /* the NF's */
-static uint8_t when_full;	   /* 0: default */
+static uint8_t when_full; /* 0: default */
 static __thread const struct nfmeta_flow_batch *msg;
-
-static void
-setup(void)
-{
-	char *argv[] = {"test_flow",
-			"--no-huge",
-			"--no-shconf",
-			"--no-pci",
-			"-m",
-			"64",
-			"-l",
-			"0",
-			"--log-level",
-			"critical",
-			"--no-telemetry",
-			"--file-prefix",
-			prefix,
-			NULL};
-
-	cpu_set_t cpus;
-
-	ck_assert_int_eq(pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus), 0);
-	ck_assert_int_ge(rte_eal_init(RTE_DIM(argv) - 1, argv), 0);
-	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus); /* all, for both threads */
-	pool = rte_pktmbuf_pool_create("p", POOL_SIZE, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-				       SOCKET_ID_ANY);
-	ck_assert_ptr_nonnull(pool);
-}
-
-#define ck_ok(call) ck_assert_msg((call) == 0, "%s", nfmeta_error())
-#define ck_refused(call, code)                                                                     \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		ck_assert_msg(rc_ == -(code), "%s, not %s: %s", nfmeta_strerror(rc_),              \
-			      nfmeta_strerror(code), nfmeta_error());                              \
-		ck_assert_uint_gt(strlen(nfmeta_error()), 15);                                     \
-	} while (0)
 
 /* For loops: Check notes in a file where every ck_assert was. */
 #define must(c)                                                                                    \
