@@ -345,16 +345,15 @@ nfmeta__feed_make(struct nfmeta_link *link, struct upfront *q, uint32_t backlog)
 	return 0;
 }
 
-uint64_t
+void
 nfmeta__feed_free(struct upfront *q)
 {
 	struct feed *f = q->feed;
-	uint64_t blanks = 0;
 
 	if (f == NULL)
-		return 0;
+		return;
 	rte_pktmbuf_free_bulk(f->spare, f->nspare);
-	for (; f->meta_head != f->meta_tail; f->meta_head++, blanks++)
+	for (; f->meta_head != f->meta_tail; f->meta_head++)
 		rte_pktmbuf_free(f->meta[f->meta_head & f->meta_mask]);
 	rte_ring_free(f->down);
 	rte_ring_free(f->in.ring);
@@ -362,7 +361,6 @@ nfmeta__feed_free(struct upfront *q)
 	free(f->backlog);
 	free(f);
 	q->feed = NULL;
-	return blanks;
 }
 
 static bool
@@ -432,6 +430,21 @@ backlog_clear(struct upfront *q)
 	q->feed->backlog_messages = 0;
 	q->feed->marker = false;
 	q->behind = false;
+}
+
+void
+nfmeta__feed_reset(struct upfront *q)
+{
+	struct feed *f = q->feed;
+
+	put(&q->shared->flow_types, 0);
+	backlog_clear(q);
+	f->request = 0;
+	f->state = NFMETA_FEED_IDLE;
+	put(&q->shared->flow_seen, f->seq);
+	/* It may have died between a message and its count. */
+	if (get(&q->shared->flow_replies) < f->collected)
+		put(&q->shared->flow_replies, f->collected);
 }
 
 static struct nfmeta_flow_batch

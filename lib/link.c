@@ -165,6 +165,18 @@ lease_open(const char *name, uint32_t queue, bool *mine)
 	return -1;
 }
 
+int
+nfmeta__lease_seize(struct upfront *q)
+{
+	return lease_lock(q->lease, LEASE_NF, F_WRLCK);
+}
+
+void
+nfmeta__lease_leave(struct upfront *q)
+{
+	lease_lock(q->lease, LEASE_NF, F_UNLCK);
+}
+
 /* ---- The handshake -------------------------------------------------------- */
 
 /* clang-format off */
@@ -399,6 +411,33 @@ make_ring(struct rte_ring **ring, char out[NFMETA_NAME_SIZE], const char *name, 
 		out, ring_bytes(capacity), wanted);
 }
 
+/* These go to the NF; returns how many of them can be told from others later: all. */
+static __rte_always_inline uint32_t
+mark(struct upfront *q, struct rte_mbuf *const *pkts, uint32_t n, uint8_t what)
+{
+	uint64_t place;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		place = place_of(q, pkts[i]);
+		if (unlikely(place >= q->places)) { /* of a pool that was made after the link */
+			if (!nfmeta__map_make(q) || (place = place_of(q, pkts[i])) >= q->places)
+				return i;
+		}
+		q->map[place] = what;
+	}
+	return n;
+}
+
+static void
+unmark(struct upfront *q, struct rte_mbuf *const *pkts, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		q->map[place_of(q, pkts[i])] = AT_NONE;
+}
+
 /* Put blanks on the ring, a bulk at a time; as many as the pool has, if it has too few. */
 static __rte_noinline bool
 restock(struct nfmeta_link *link, struct upfront *q)
@@ -410,11 +449,16 @@ restock(struct nfmeta_link *link, struct upfront *q)
 		missing = STOCK_BULK;
 	if (missing == 0 || rte_pktmbuf_alloc_bulk(link->pool, fresh, missing) != 0)
 		return false;
+	if (unlikely(mark(q, fresh, missing, AT_BLANK) != missing)) {
+		rte_pktmbuf_free_bulk(fresh, missing);
+		return false;
+	}
 	q->stocked += missing;
 	put(&q->shared->stocked, q->stocked);
 	if (unlikely(rte_ring_sp_enqueue_bulk(q->blank, (void **)fresh, missing, NULL) == 0)) {
 		q->stocked -= missing;
 		put(&q->shared->stocked, q->stocked);
+		unmark(q, fresh, missing);
 		rte_pktmbuf_free_bulk(fresh, missing);
 		return false;
 	}
@@ -460,6 +504,8 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 			return nfmeta__fail(ENOMEM, "no memory: %zu bytes wanted",
 					    link->stash_size * sizeof(*q->stash));
 	}
+	if (!nfmeta__map_make(q))
+		return nfmeta__fail(ENOMEM, "no memory to note which packets are at the NF");
 	if (leases) {
 		q->lease = lease_create(name, queue);
 		if (q->lease < 0)
@@ -476,51 +522,49 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 	return 0;
 }
 
+/* Only what went to the NF is freed: on the up ring may be anything. */
 static void
-free_ring(struct rte_ring *ring, uint64_t *packets, uint64_t *injected)
+free_ring(struct upfront *q, struct rte_ring *ring)
 {
-	struct rte_mbuf *m[RETURN_CHUNK];
-	unsigned int i, n;
+	struct rte_mbuf *m;
+	void *e;
 
 	if (ring == NULL)
 		return;
-	while ((n = rte_ring_sc_dequeue_burst(ring, (void **)m, RTE_DIM(m), NULL)) != 0) {
-		for (i = 0; i < n; i++) {
-			uintptr_t e = (uintptr_t)m[i];
-
-			*(e & NFMETA_INJECTED ? injected : packets) += 1;
-			m[i] = (struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK);
-		}
-		rte_pktmbuf_free_bulk(m, n);
+	while (rte_ring_sc_dequeue(ring, &e) == 0) {
+		m = (struct rte_mbuf *)((uintptr_t)e & ~(uintptr_t)NFMETA_HOW_MASK);
+		if (place_of(q, m) >= q->places || q->map[place_of(q, m)] == AT_NONE)
+			continue;
+		q->map[place_of(q, m)] = AT_NONE;
+		rte_pktmbuf_free(m);
 	}
 	rte_ring_free(ring);
 }
 
-/* Everything that a link is, as far as it was made; returns what is missing from it. */
+/* Everything that a link is, as far as it was made; returns what dead NFs had in their hands. */
 static uint64_t
 unmake(struct nfmeta_link *link)
 {
-	uint64_t lost = 0;
+	uint64_t orphans = 0;
 	char path[PATH_MAX];
 	uint32_t i;
 
 	for (i = 0; i < link->served; i++) {
 		struct upfront *q = &link->q[i];
-		uint64_t packets = 0, blanks = 0;
 
-		free_ring(q->down, &packets, &packets);
-		free_ring(q->up, &packets, &blanks);
-		free_ring(q->blank, &blanks, &blanks);
-		for (; q->stash_head < q->stash_tail; q->stash_head++) {
-			uintptr_t e = (uintptr_t)q->stash[q->stash_head];
-
-			*(e & NFMETA_INJECTED ? &blanks : &packets) += 1;
-			rte_pktmbuf_free((struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK));
-		}
+		free_ring(q, q->down);
+		free_ring(q, q->up);
+		free_ring(q, q->blank);
+		for (; q->stash_head < q->stash_tail; q->stash_head++)
+			rte_pktmbuf_free((struct rte_mbuf *)((uintptr_t)q->stash[q->stash_head] &
+							     ~(uintptr_t)NFMETA_HOW_MASK));
 		free(q->stash);
-		blanks += nfmeta__feed_free(q);
-		lost += q->sent - q->collected - packets;
-		lost += q->stocked - q->unstocked - blanks;
+		for (; q->dead != NULL && q->dead_at < q->dead_all; q->dead_at++)
+			rte_pktmbuf_free(q->dead[q->dead_at]);
+		free(q->dead);
+		nfmeta__feed_free(q);
+		orphans +=
+			nfmeta__map_free(q, q->sent != q->collected || q->stocked != q->unstocked);
 		if (q->lease >= 0) {
 			lease_path(path, link->shared->name, i);
 			unlink(path);
@@ -532,7 +576,7 @@ unmake(struct nfmeta_link *link)
 		rte_memzone_free(link->zone);
 	}
 	free(link);
-	return lost;
+	return orphans;
 }
 
 static int
@@ -773,11 +817,13 @@ admit(struct upfront *q, struct rte_mbuf *const *pkts, uint16_t n)
 	uint32_t room = used < q->limit ? q->limit - used : 0;
 	uint16_t k = n < room ? n : (uint16_t)room;
 
+	k = (uint16_t)mark(q, pkts, k, AT_PACKET);
 	q->sent += k;
 	put(&q->shared->sent, q->sent);
 	if (unlikely(rte_ring_sp_enqueue_bulk(q->down, (void *const *)pkts, k, NULL) != k)) {
 		q->sent -= k; /* somebody wrote on the ring who must not */
 		put(&q->shared->sent, q->sent);
+		unmark(q, pkts, k);
 		return 0;
 	}
 	return k;
@@ -788,7 +834,7 @@ nfmeta__meta_send(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *
 {
 	void *tagged = (void *)((uintptr_t)m | NFMETA_META);
 
-	if (q->sent - q->back >= link->ring_size)
+	if (q->sent - q->back >= link->ring_size || mark(q, &m, 1, AT_META) != 1)
 		return false;
 	put(&q->shared->meta_sent, ++q->meta_sent);
 	put(&q->shared->sent, ++q->sent);
@@ -796,7 +842,57 @@ nfmeta__meta_send(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *
 		return true;
 	put(&q->shared->meta_sent, --q->meta_sent); /* somebody wrote on the ring who must not */
 	put(&q->shared->sent, --q->sent);
+	unmark(q, &m, 1);
 	return false;
+}
+
+/* An NF may give back only what it was given, as what it was given. */
+static __rte_noinline void *
+mend(struct upfront *q, uintptr_t e, uint8_t what)
+{
+	uintptr_t m = e & ~(uintptr_t)NFMETA_HOW_MASK;
+
+	switch (what) {
+	case AT_PACKET:
+		return (void *)(m | NFMETA_DROP);
+	case AT_META:
+		return (void *)(m | NFMETA_META);
+	case AT_BLANK:
+		return (void *)(m | NFMETA_INJECTED | NFMETA_DROP);
+	default:
+		q->foreign++;
+		return NULL;
+	}
+}
+
+/* What came up is not at the NF any more; returns how many of n are left: others are foreign. */
+static __rte_always_inline uint32_t
+unmark_up(struct upfront *q, void **up, uint32_t n)
+{
+	/* AT_* by disposition, four bits each */
+	const uint32_t wanted = AT_PACKET | AT_PACKET << 4 | AT_PACKET << 8 | AT_META << 12 |
+				AT_BLANK << 16 | AT_BLANK << 20 | AT_BLANK << 24 | AT_BLANK << 28;
+	uint32_t i, foreign = 0, k;
+
+	for (i = 0; i < n; i++) {
+		uintptr_t e = (uintptr_t)up[i];
+		uint64_t place = place_of(q, (const void *)e);
+		uint8_t what = likely(place < q->places) ? q->map[place] : AT_NONE;
+
+		if (unlikely(what != (wanted >> (e & NFMETA_HOW_MASK) * 4 & 0xf))) {
+			up[i] = mend(q, e, what);
+			foreign += up[i] == NULL;
+			if (what == AT_NONE)
+				continue;
+		}
+		q->map[place] = AT_NONE;
+	}
+	if (likely(foreign == 0))
+		return n;
+	for (i = k = 0; i < n; i++)
+		if (up[i] != NULL)
+			up[k++] = up[i];
+	return k;
 }
 
 /* Move what the NF returned out of the way, so that it makes room. */
@@ -809,6 +905,7 @@ stash(struct nfmeta_link *link, struct upfront *q)
 		q->stash_head = q->stash_tail = 0;
 	n = rte_ring_sc_dequeue_burst(q->up, (void **)&q->stash[q->stash_tail],
 				      link->stash_size - q->stash_tail, NULL);
+	n = unmark_up(q, (void **)&q->stash[q->stash_tail], n);
 	for (i = 0; i < n; i++)
 		packets += ((uintptr_t)q->stash[q->stash_tail + i] & NFMETA_INJECTED) == 0;
 	q->stash_tail += n;
@@ -834,8 +931,8 @@ send_wait(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *const *p
 			if (unlikely(q->behind))
 				nfmeta__flow_flush(link, q);
 			k += admit(q, pkts + k, n - k);
-		} else if (__atomic_load_n(&q->shared->state, __ATOMIC_RELAXED) ==
-			   NFMETA_QUEUE_FREE) {
+		} else if (__atomic_load_n(&q->shared->state, __ATOMIC_RELAXED) !=
+			   NFMETA_QUEUE_TAKEN) {
 			break; /* nobody is there to make room */
 		} else if (polls++ < SPIN_POLLS) {
 			rte_pause();
@@ -915,7 +1012,7 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 		     uint16_t n)
 {
 	struct upfront *q = &link->q[queue];
-	uint32_t stashed, injected, old, metas, i, k;
+	uint32_t stashed, injected, old, metas, came, i, k;
 	unsigned int left = 0;
 
 	if (unlikely(queue >= link->served))
@@ -927,8 +1024,10 @@ again:
 		memcpy(pkts, &q->stash[q->stash_head], stashed * sizeof(*pkts));
 		q->stash_head += stashed;
 	}
-	k = stashed +
-	    rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, &left);
+	came = rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, &left);
+	k = stashed + unmark_up(q, (void **)(pkts + stashed), came);
+	if (unlikely(k == 0 && came != 0)) /* 0 means that there was nothing */
+		goto again;
 	/* Both lines of the mbuf: receiving, classifying and freeing write to them. */
 	ahead(q->up, left, n, RTE_CACHE_LINE_SIZE, true);
 	for (i = 0; i < k; i++) {
@@ -952,7 +1051,7 @@ again:
 	}
 	if (unlikely(metas != 0)) {
 		k = keep_metas(link, q, pkts, how, k);
-		if (k == 0) /* 0 means that there was nothing */
+		if (k == 0)
 			goto again;
 	}
 	if (unlikely(link->blanks - (uint32_t)(q->stocked - q->unstocked) >= q->restock_at))
@@ -1046,9 +1145,9 @@ nfmeta_link_close(struct nfmeta_link *link)
 }
 
 int
-nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *lost)
+nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *orphans)
 {
-	uint64_t missing;
+	uint64_t held;
 	uint32_t i;
 	int rc;
 
@@ -1076,9 +1175,9 @@ nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *lost)
 		return rc;
 	}
 	nfmeta_link_close(link);
-	missing = unmake(link);
-	if (lost != NULL)
-		*lost = missing;
+	held = unmake(link);
+	if (orphans != NULL)
+		*orphans = held;
 	return 0;
 }
 
@@ -1219,18 +1318,21 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 		return nfmeta__fail(NFMETA_ENOLINK,
 				    "link '%s' is there, but not its lease file for queue %u in %s",
 				    name, queue, rte_eal_get_runtime_dir());
-	if ((leases && !mine) ||
-	    (!__atomic_compare_exchange_n(&q->state, &state, NFMETA_QUEUE_TAKEN, false,
-					  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
-	     !leases))
+	if (leases && !mine) /* another NF has it, or the primary, which reclaims */
+		state = __atomic_load_n(&q->state, __ATOMIC_ACQUIRE);
+	else
+		__atomic_compare_exchange_n(&q->state, &state, NFMETA_QUEUE_TAKEN, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	if ((leases && !mine && state != NFMETA_QUEUE_DEAD) ||
+	    (!leases && state != NFMETA_QUEUE_FREE))
 		return nfmeta__fail(NFMETA_EQUEUETAKEN,
 				    "another NF serves queue %u of link '%s' (queues 0 to %u)",
 				    queue, name, link->queues - 1u);
 	if (state != NFMETA_QUEUE_FREE)
 		return nfmeta__fail(
 			NFMETA_EDEADNF,
-			"an NF died on queue %u of link '%s': the primary has to destroy "
-			"the link and make it anew",
+			"an NF died on queue %u of link '%s', and the primary has not taken back "
+			"what it had: wait longer, or look after the primary",
 			queue, name);
 	epoch = __atomic_add_fetch(&q->epoch, 1, __ATOMIC_ACQ_REL);
 	if (link->nf.sync != NULL) {
@@ -1289,7 +1391,8 @@ nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, struct
 		/* A link that is just being destroyed has its queues taken, too. */
 		if (rc == -NFMETA_EQUEUETAKEN && link->lease >= 0 && taken++ < 3)
 			usleep(ATTACH_POLL_US);
-		else if ((rc == -EAGAIN || rc == -NFMETA_ENOLINK) && now < end)
+		else if ((rc == -EAGAIN || rc == -NFMETA_ENOLINK || rc == -NFMETA_EDEADNF) &&
+			 now < end)
 			usleep((useconds_t)RTE_MIN(end - now, (uint64_t)ATTACH_POLL_US));
 		else
 			break;
@@ -1594,6 +1697,11 @@ nfmeta_link_stats(const struct nfmeta_link *link, uint16_t queue, struct nfmeta_
 	now.blanks = get(&s->blanks);
 	now.sent = get(&s->sent);
 	now.refused = get(&s->refused);
+	if (link->served != 0) {
+		now.reclaimed = link->q[queue].reclaimed;
+		now.orphans = link->q[queue].orphans;
+		now.foreign = link->q[queue].foreign;
+	}
 	if (link->carrier == NFMETA_CARRIER_INBAND)
 		without_metas(&now, s);
 	now.down = now.sent - now.received;

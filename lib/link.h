@@ -110,6 +110,20 @@ struct upfront {
 	uint32_t stash_head;
 	uint32_t stash_tail;
 	int lease;
+	/*
+	 * What is at the NF: a byte of AT_* for each place where an mbuf can begin.  The
+	 * primary's own; a dead NF can neither forge nor forget it.
+	 */
+	uint8_t *map;
+	uintptr_t base;	 /* address of the first place */
+	uint64_t places; /* 1 << shift bytes apart, less than any two mbufs are */
+	uint32_t shift;
+	bool reclaiming;	/* the NF died: its lease is ours, what it had is in dead[] */
+	struct rte_mbuf **dead; /* oldest first */
+	uint32_t dead_at, dead_hands, dead_all; /* next; first those from its hands */
+	uint64_t reclaimed;
+	uint64_t orphans;
+	uint64_t foreign;
 	bool behind;	   /* in-band messages wait, which go before the packets to come */
 	struct feed *feed; /* NULL: no flow state */
 	uint64_t meta_sent;
@@ -163,6 +177,32 @@ get(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
 
+/* What is at an NF. */
+#define AT_NONE 0
+#define AT_PACKET 1
+#define AT_BLANK 2
+#define AT_META 3
+#define AT_RING 0x80 /* bit, while reclaiming: it was found on a ring */
+
+static inline uint64_t
+place_of(const struct upfront *q, const void *m)
+{
+	return ((uintptr_t)m - q->base) >> q->shift;
+}
+
+/* ---- reclaim.c for link.c --------------------------------------------------- */
+
+/* Makes the map of a queue, or makes it anew for pools that came later; false: no memory. */
+bool nfmeta__map_make(struct upfront *q);
+/* "missing": frees also what the map still says is at the NF; returns how many. */
+uint64_t nfmeta__map_free(struct upfront *q, bool missing);
+
+/* ---- link.c for reclaim.c --------------------------------------------------- */
+
+/* The NF's lease becomes the primary's; 0: it has it, nobody can attach. */
+int nfmeta__lease_seize(struct upfront *q);
+void nfmeta__lease_leave(struct upfront *q);
+
 /* ---- link.c for flow.c ----------------------------------------------------- */
 
 /* A meta packet down; false: no room. */
@@ -181,9 +221,11 @@ int nfmeta__not_primary(const struct nfmeta_link *link, uint32_t queue);
 
 /* 0, or -ENOMEM: memory of one side of one queue; the rings are link.c's. */
 int nfmeta__feed_make(struct nfmeta_link *link, struct upfront *q, uint32_t backlog);
-/* Frees also the blanks that were not read; returns how many. */
-uint64_t nfmeta__feed_free(struct upfront *q);
+/* Frees also the blanks that were not read. */
+void nfmeta__feed_free(struct upfront *q);
 int nfmeta__sync_make(struct nfmeta_link *link);
+/* The NF died: what waits for it is void, the next one begins anew. */
+void nfmeta__feed_reset(struct upfront *q);
 /* Unsubscribes, gives back what is held. */
 void nfmeta__sync_leave(struct nfmeta_link *link);
 void nfmeta__sync_free(struct nfmeta_link *link);

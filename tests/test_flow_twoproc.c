@@ -1384,10 +1384,83 @@ START_TEST(killed_and_made_anew)
 		ck_assert_int_eq(nfmeta_link_attach("t0", 0, 0, &other), -NFMETA_EDEADNF);
 		ck_ok(nfmeta_link_destroy(peers[0].link, &lost));
 		ck_assert_uint_le(lost, BURST + 1);
-		orphans += (unsigned int)lost;
-		ck_assert_uint_eq(rte_mempool_avail_count(pool), POOL_SIZE - orphans);
+		ck_assert_uint_eq(rte_mempool_avail_count(pool), POOL_SIZE);
 		ck_assert_uint_eq(memzones(), zones);
 	}
+	remove_dead_lcores();
+}
+END_TEST
+
+/* Take back all that a dead NF had; returns how many packets. */
+static uint64_t
+reclaim(struct peer *p)
+{
+	struct rte_mbuf *m[BURST];
+	uint8_t how[BURST];
+	uint64_t total = 0;
+	int n;
+
+	while ((n = nfmeta_link_reclaim(p->link, 0, m, how, BURST)) > 0) {
+		rte_pktmbuf_free_bulk(m, (unsigned int)n);
+		total += (unsigned int)n;
+	}
+	ck_assert_msg(n == 0, "%s", nfmeta_error());
+	return total;
+}
+
+/* Killed at full load and started again on the same link: nothing is lost but what it knew. */
+START_TEST(killed_and_back)
+{
+	struct nfmeta_link_opts o =
+		NFMETA_LINK_OPTS(.carrier = _i == 0 ? NFMETA_CARRIER_RING : NFMETA_CARRIER_INBAND,
+				 .flow_ring = 512, .blanks = 16, .pool = pool);
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+	unsigned int round, zones, i;
+	uint32_t id;
+
+	start_chain(1, &o);
+	zones = memzones();
+	for (round = 1; round <= 50; round++) {
+		if (rnd(&seed, 3) > 0)
+			settle();
+		for (id = 1; id < 400 + rnd(&seed, 400); id++) {
+			if (flows[id].open && (id + round) % 3 == 0)
+				end(&id, 1);
+			else if (!flows[id].open)
+				begin(&id, 1);
+			flows[id].packets = 1;
+			wanting_ids[0] = id;
+			nb_wanting = flows[id].open;
+			nb_done = 0;
+			send_some(1);
+			if (id % 7 == 0)
+				serve_all();
+		}
+		listen_to_complaints();
+		kill(peers[0].nf.pid, SIGKILL);
+		for (i = 0; i < rnd(&seed, 10); i++)
+			serve_all();
+		murder(&peers[0].nf);
+		ck_assert_int_eq(nfmeta_link_peer(peers[0].link, 0), NFMETA_PEER_DEAD);
+		reclaim(&peers[0]);
+		ck_assert_int_eq(nfmeta_link_peer(peers[0].link, 0), NFMETA_PEER_NONE);
+		ck_assert_uint_eq(nfmeta_link_in_flight(peers[0].link, 0), 0);
+		ck_ok(nfmeta_link_stats(peers[0].link, 0, &s));
+		ck_assert_uint_eq(s.epoch, round);
+		ck_assert_uint_eq(s.sent, s.collected);
+		ck_assert_uint_eq(s.down + s.held + s.up + s.metas, 0);
+		ck_assert_uint_le(s.orphans, round * BURST);
+		ck_assert_uint_eq(s.foreign, 0);
+		memset(notes, 0, sizeof(*notes));
+		start_nf(0);
+		ck_assert_uint_eq(memzones(), zones);
+		if (round % 5 == 0)
+			compare_tables();
+	}
+	compare_tables();
+	ck_ok(nfmeta_link_stats(peers[0].link, 0, &s));
+	ck_assert_uint_eq(s.epoch, 51);
+	end_chain();
 	remove_dead_lcores();
 }
 END_TEST
@@ -1687,6 +1760,7 @@ main(int argc, char **argv)
 	add(s, "verdicts", verdicts, 2);
 	add(s, "table", table_only, 1);
 	add(s, "killed", killed_and_made_anew, 1);
+	add(s, "back", killed_and_back, 2);
 	add(s, "churn", churn, RTE_DIM(churns));
 	return run_suite(s, "flow");
 }

@@ -882,6 +882,61 @@ START_TEST(return_more_than_held)
 }
 END_TEST
 
+/* An NF that gives back what it was not given, or twice, harms nobody else. */
+START_TEST(foreign)
+{
+	static const uint8_t policies[] = {NFMETA_FULL_DROP, NFMETA_FULL_WAIT};
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64, .blanks = 8, .pool = pool,
+						     .when_full = policies[_i], .wait_us = 100);
+	const uint8_t injected = NFMETA_INJECTED | NFMETA_FORWARD;
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+	struct rte_mbuf *m[64], *got[64], *up[5], *blank, *mine, *more;
+	uint8_t how[64];
+	uint64_t held = 0;
+
+	create_and_attach(&o);
+	packets(m, 64);
+	packets(&mine, 1);
+	packets(&more, 1);
+	ck_assert_uint_eq(nfmeta_send_burst(link_p, 0, m, 64), 64);
+	ck_assert_uint_eq(nfmeta_recv_burst(link_n, got, NULL, 64), 64);
+	ck_assert_uint_eq(nfmeta_blank_burst(link_n, &blank, 1), 1);
+	up[0] = got[3];
+	up[1] = got[3];			   /* twice */
+	up[2] = mine;			   /* was not sent */
+	up[3] = (struct rte_mbuf *)0x1000; /* is no mbuf */
+	up[4] = got[4];
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, up, NULL, 5), 5);
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, &got[5], &injected, 1), 1); /* is no blank */
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, &blank, NULL, 1), 1);	  /* is no packet */
+	if (o.when_full == NFMETA_FULL_WAIT) /* what came back is set aside */
+		ck_assert_uint_eq(nfmeta_send_burst(link_p, 0, &more, 1), 1);
+	else
+		rte_pktmbuf_free(more);
+	ck_assert_uint_eq(nfmeta_collect_burst(link_p, 0, m, how, 64), 4);
+	ck_assert_ptr_eq(m[0], got[3]);
+	ck_assert_ptr_eq(m[1], got[4]);
+	ck_assert_ptr_eq(m[2], got[5]);
+	ck_assert_uint_eq(how[2], NFMETA_DROP);
+	ck_assert_ptr_eq(m[3], blank);
+	ck_assert_uint_eq(how[3], NFMETA_INJECTED | NFMETA_DROP);
+	rte_pktmbuf_free_bulk(m, 4);
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	ck_assert_uint_eq(s.foreign, 3);
+	ck_assert_uint_eq(s.collected, 3);
+
+	/* It counts wrongly now; what it forgets is found when the link goes. */
+	ck_assert_uint_eq(nfmeta_return_burst(link_n, &got[6], NULL, 58), 58);
+	ck_assert_uint_eq(nfmeta_collect_burst(link_p, 0, m, how, 64), 58);
+	rte_pktmbuf_free_bulk(m, 58);
+	rte_pktmbuf_free(mine);
+	ck_ok(nfmeta_link_detach(link_n));
+	ck_ok(nfmeta_link_destroy(link_p, &held));
+	ck_assert_uint_eq(held, 3);
+	ck_assert_uint_eq(rte_mempool_avail_count(pool), POOL_SIZE);
+}
+END_TEST
+
 /* Dispositions that are not defined read as a drop; higher bits do not exist. */
 START_TEST(unknown_disposition)
 {
@@ -1385,6 +1440,7 @@ main(void)
 	tcase_add_test(t, wait_is_bounded);
 	tcase_add_test(t, wait_sets_aside);
 	tcase_add_test(t, return_more_than_held);
+	tcase_add_loop_test(t, foreign, 0, 2);
 	tcase_add_test(t, unknown_disposition);
 	tcase_add_test(t, blanks);
 	tcase_add_test(t, blanks_of_an_empty_pool);

@@ -6,6 +6,7 @@
  */
 #include "../lib/error.c" /* nfmeta__flow_check() is hidden in the library */
 #include "../lib/link.c"
+#include "../lib/reclaim.c"
 #include "../lib/flow.c"
 #include "../lib/table.c"
 

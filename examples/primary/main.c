@@ -66,7 +66,7 @@ main(int argc, char **argv)
 	uint8_t how[BURST];
 	unsigned int n, sent, patience;
 	int rc, peer = NFMETA_PEER_NONE;
-	uint64_t lost = 0;
+	uint64_t orphans = 0;
 	time_t asked = 0;
 
 	signal(SIGINT, on_signal);
@@ -95,6 +95,10 @@ main(int argc, char **argv)
 		if (time(NULL) != asked) {
 			asked = time(NULL);
 			peer = nfmeta_link_peer(link, 0);
+			/* It died: what it had is ours again, and another one may come. */
+			while (peer == NFMETA_PEER_DEAD &&
+			       (rc = nfmeta_link_reclaim(link, 0, pkts, how, BURST)) > 0)
+				rte_pktmbuf_free_bulk(pkts, (unsigned int)rc);
 		}
 		if (peer != NFMETA_PEER_ALIVE) {
 			usleep(100000);
@@ -117,13 +121,13 @@ main(int argc, char **argv)
 		rte_pktmbuf_free_bulk(pkts, n);
 		usleep(1000);
 	}
-	/* What no NF took is still in the ring; destroying the link frees it. */
+	/* What no NF took, or one that died has, is freed with the link. */
 	nfmeta_link_stats(link, 0, &stats);
-	while (nfmeta_link_destroy(link, &lost) == -EBUSY && patience++ < 5000)
+	while (nfmeta_link_destroy(link, &orphans) == -EBUSY && patience++ < 5000)
 		usleep(1000);
 	printf("sent %" PRIu64 ", collected %" PRIu64 ", never taken %" PRIu64 ", refused %" PRIu64
-	       ", lost %" PRIu64 "\n",
-	       stats.sent, stats.collected, stats.down, stats.refused, lost);
+	       ", in dead hands %" PRIu64 "\n",
+	       stats.sent, stats.collected, stats.down, stats.refused, stats.orphans + orphans);
 	rte_mempool_free(pool);
 	rte_eal_cleanup();
 	return 0;

@@ -152,8 +152,7 @@ destroy_link(struct splitter *s)
 
 	if (s->link == NULL)
 		return 0;
-	while ((rc = nfmeta_link_destroy(s->link, &s->c.pool_lost)) == -EBUSY &&
-	       rte_rdtsc() < until)
+	while ((rc = nfmeta_link_destroy(s->link, NULL)) == -EBUSY && rte_rdtsc() < until)
 		rte_delay_us_sleep(1000);
 	s->link = NULL;
 	if (rc == 0)

@@ -151,23 +151,65 @@ static void
 take_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8_t *how, uint16_t n)
 {
 	struct rte_mbuf *keep[BURST];
-	uint16_t i, nkeep = 0;
+	uint16_t i, nkeep = 0, bypassed = 0;
 
 	for (i = 0; i < n; i++) {
-		if (how[i] == NFMETA_FORWARD) {
+		if ((how[i] & NFMETA_RECLAIMED) != 0) {
+			s->c.reclaimed++;
+			s->c.orphans += (how[i] & NFMETA_ORPHAN) != 0;
+		}
+		if ((how[i] & NFMETA_HOW_MASK) == NFMETA_FORWARD) {
 			keep[nkeep++] = pkts[i];
+			bypassed += (how[i] & NFMETA_RECLAIMED) != 0;
 		} else if (how[i] == NFMETA_BACKWARD) {
 			send_backward(s, pkts[i]);
 		} else {
 			rte_pktmbuf_free(pkts[i]);
 			if ((how[i] & NFMETA_INJECTED) != 0)
 				continue; /* a blank: it is for messages only */
-			s->c.drop_nf++;
+			if ((how[i] & NFMETA_RECLAIMED) != 0)
+				s->c.drop_dead++;
+			else
+				s->c.drop_nf++;
 		}
 		w->back++;
 	}
 	if (nkeep > 0)
-		forward(s, keep, nkeep);
+		s->c.bypassed += RTE_MIN(forward(s, keep, nkeep), bypassed);
+}
+
+/* The NF of a queue gave these back, in the order sent. */
+static void
+came_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8_t *how, uint16_t n)
+{
+	uint16_t i, k;
+
+	for (i = 0; i < n; i += k) {
+		k = (uint16_t)(n - i);
+		if (unlikely(w->head != w->tail))
+			k = (uint16_t)RTE_MIN((uint64_t)k, w->place[w->head & w->mask] - w->back);
+		take_back(s, w, pkts + i, how + i, k);
+		release(s, w, w->back);
+	}
+}
+
+int
+bury(struct splitter *s, uint16_t q)
+{
+	struct rte_mbuf *pkts[BURST];
+	uint64_t orphans = s->c.orphans, reclaimed = s->c.reclaimed;
+	uint8_t how[BURST];
+	int n;
+
+	while ((n = nfmeta_link_reclaim(s->link, q, pkts, how, BURST)) > 0)
+		came_back(s, &s->way[q], pkts, how, (uint16_t)n);
+	if (n != 0)
+		return n;
+	s->died[q] = true;
+	s->c.deaths++;
+	complain("the NF of queue %u died; %ju packets were reclaimed, %ju of them from its hands",
+		 q, (uintmax_t)(s->c.reclaimed - reclaimed), (uintmax_t)(s->c.orphans - orphans));
+	return 0;
 }
 
 unsigned int
@@ -176,20 +218,11 @@ collect(struct splitter *s)
 	struct rte_mbuf *pkts[BURST];
 	unsigned int total = 0;
 	uint8_t how[BURST];
-	uint16_t q, i, n, k;
-	struct way *w;
+	uint16_t q, n;
 
 	for (q = 0; q < s->o->queues; q++) {
-		w = &s->way[q];
 		n = nfmeta_collect_burst(s->link, q, pkts, how, BURST);
-		for (i = 0; i < n; i += k) {
-			k = (uint16_t)(n - i);
-			if (unlikely(w->head != w->tail))
-				k = (uint16_t)RTE_MIN((uint64_t)k,
-						      w->place[w->head & w->mask] - w->back);
-			take_back(s, w, pkts + i, how + i, k);
-			release(s, w, w->back);
-		}
+		came_back(s, &s->way[q], pkts, how, n);
 		total += n;
 	}
 	if (unlikely(s->nf_gone))

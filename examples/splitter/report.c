@@ -23,7 +23,7 @@ static uint64_t
 dropped(const struct splitter_counts *c)
 {
 	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_backward + c->drop_output +
-	       c->drop_stopped;
+	       c->drop_stopped + c->drop_dead;
 }
 
 static const char *
@@ -95,14 +95,14 @@ report_summary(const struct report *r)
 	printf("\n  dropped      %ju", (uintmax_t)dropped(c));
 	if (dropped(c) > 0)
 		printf(" (link full %ju, by the NF %ju, by its verdict %ju, no way back %ju,"
-		       " output %ju, stopped %ju)",
+		       " output %ju, stopped %ju, NF died %ju)",
 		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_verdict,
 		       (uintmax_t)c->drop_backward, (uintmax_t)c->drop_output,
-		       (uintmax_t)c->drop_stopped);
-	printf("\n  lost         %ju", (uintmax_t)c->lost);
-	if (c->pool_lost > 0)
-		printf(" (%ju of them in the hands of a dead NF)", (uintmax_t)c->pool_lost);
-	printf("\n");
+		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_dead);
+	printf("\n  lost         %ju\n", (uintmax_t)c->lost);
+	if (c->deaths > 0)
+		printf("  NFs died     %ju; %ju packets reclaimed, %ju of them from their hands\n",
+		       (uintmax_t)c->deaths, (uintmax_t)c->reclaimed, (uintmax_t)c->orphans);
 	flow_summary(r);
 	fflush(stdout);
 }
@@ -176,9 +176,12 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "no_way_back", c->drop_backward);
 	json_number(j, "output", c->drop_output);
 	json_number(j, "stopped", c->drop_stopped);
+	json_number(j, "nf_died", c->drop_dead);
 	json_end(j);
 	json_number(j, "lost", c->lost);
-	json_number(j, "lost_to_pool", c->pool_lost);
+	json_number(j, "nfs_died", c->deaths);
+	json_number(j, "packets_reclaimed", c->reclaimed);
+	json_number(j, "packets_orphaned", c->orphans);
 	json_number(j, "flows", r->flows->flows);
 	json_number(j, "flows_timed_out", r->flows->timed_out);
 	json_number(j, "flows_reused", r->flows->ended[NFMETA_END_REUSED]);

@@ -33,6 +33,20 @@ end_run(struct splitter *s, const char *why, int status)
 
 /* ---- what is due now and then ----------------------------------------------------- */
 
+/* NFMETA_PEER_ALIVE or _NONE: one that died is buried. */
+static int
+peer_of(struct splitter *s, uint16_t q)
+{
+	int peer = nfmeta_link_peer(s->link, q);
+
+	if (peer == NFMETA_PEER_ALIVE)
+		s->died[q] = false;
+	if (peer != NFMETA_PEER_DEAD)
+		return peer;
+	/* Not now, if the next NF is just looking whether the queue is free. */
+	return bury(s, q) == 0 ? NFMETA_PEER_NONE : NFMETA_PEER_ALIVE;
+}
+
 static void
 check_peers(struct splitter *s, uint64_t now)
 {
@@ -43,30 +57,25 @@ check_peers(struct splitter *s, uint64_t now)
 	if (s->nf_gone)
 		return;
 	for (q = 0; q < s->o->queues; q++) {
-		switch (nfmeta_link_peer(s->link, q)) {
-		case NFMETA_PEER_ALIVE:
+		if (peer_of(s, q) == NFMETA_PEER_ALIVE) {
 			s->absent[q] = 0;
 			continue;
-		case NFMETA_PEER_DEAD:
-			complain("the NF of queue %u died", q);
-			break;
-		default:
-			if (s->absent[q] == 0) {
-				s->absent[q] = now;
-				nfmeta_link_stats(s->link, q, &stats);
+		}
+		if (s->absent[q] == 0) {
+			s->absent[q] = now;
+			nfmeta_link_stats(s->link, q, &stats);
+			if (!s->died[q])
 				note(stats.epoch > 0 ? "the NF of queue %u left"
 						     : "no NF serves queue %u",
 				     q);
-			}
-			/* told not to wait for one, and nothing has to wait for it */
-			if (s->o->wait_nf == 0 && s->o->when_full != NFMETA_FULL_WAIT &&
-			    s->in.left > 0)
-				continue;
-			if (now - s->absent[q] < patience)
-				continue;
-			complain("no other NF came to queue %u within %ju s", q,
-				 (uintmax_t)(patience / s->hz));
 		}
+		/* told not to wait for one, and nothing has to wait for it */
+		if (s->o->wait_nf == 0 && s->o->when_full != NFMETA_FULL_WAIT && s->in.left > 0)
+			continue;
+		if (now - s->absent[q] < patience)
+			continue;
+		complain("no other NF came to queue %u within %ju s", q,
+			 (uintmax_t)(patience / s->hz));
 		s->nf_gone = true;
 		s->status = EXIT_PEER;
 		if (s->o->when_full != NFMETA_FULL_BYPASS)
@@ -152,7 +161,7 @@ served(struct splitter *s, bool busy)
 
 	for (q = 0; q < s->o->queues; q++)
 		if ((!busy || s->way[q].sent != s->way[q].back) &&
-		    nfmeta_link_peer(s->link, q) == NFMETA_PEER_ALIVE)
+		    peer_of(s, q) == NFMETA_PEER_ALIVE)
 			return true;
 	return false;
 }
@@ -196,6 +205,7 @@ drain(struct splitter *s)
 	struct idle idle = {0};
 	uint64_t last = rte_rdtsc();
 	bool alive = !s->nf_gone;
+	uint16_t q;
 
 	nfmeta_link_close(s->link);
 	for (;;) {
@@ -214,6 +224,9 @@ drain(struct splitter *s)
 		alive = served(s, true);
 	}
 	ways_release(s);
+	for (q = 0; q < s->o->queues; q++)
+		if (s->died[q] && s->status == EXIT_OK)
+			s->status = EXIT_PEER;
 	s->c.lost = ways_in_flight(s);
 	if (s->c.lost > 0 && s->status == EXIT_OK) {
 		complain("%ju packets did not come back from the NF", (uintmax_t)s->c.lost);

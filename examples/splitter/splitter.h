@@ -234,8 +234,11 @@ struct splitter_counts {
 	uint64_t drop_backward; /* the NF sent it back, and there is no way back */
 	uint64_t drop_output;	/* the port did not take it */
 	uint64_t drop_stopped;	/* read, but the link was closing already */
+	uint64_t drop_dead;	/* the NF died before it gave them back */
 	uint64_t lost;		/* handed to the NF, never came back */
-	uint64_t pool_lost;	/* mbufs that a dead NF had in its hands */
+	uint64_t deaths;	/* of NFs */
+	uint64_t reclaimed;	/* dropped or bypassed: were at an NF when it died */
+	uint64_t orphans;	/* of the reclaimed: in its hands */
 };
 
 struct report {
@@ -283,6 +286,8 @@ void ways_release(struct splitter *s);
 void ways_close(struct splitter *s);
 /* Packets at the NFs, and those that wait for them. */
 uint64_t ways_in_flight(const struct splitter *s);
+/* The NF of a queue died: takes back what it had.  0, or not now. */
+int bury(struct splitter *s, uint16_t q);
 /* One burst back from every queue; returns how many packets came. */
 unsigned int collect(struct splitter *s);
 /* Packets of the input on their way. */
@@ -308,7 +313,8 @@ struct splitter {
 	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
 	const char *ended;		    /* why; NULL: running */
 	int status;
-	bool nf_gone; /* everything is bypassed from now on */
+	bool died[NFMETA_QUEUES_MAX]; /* the last NF did, no other one was seen since */
+	bool nf_gone;		      /* everything is bypassed from now on */
 	struct way way[NFMETA_QUEUES_MAX];
 	/* packets of one burst, sorted by queue */
 	struct rte_mbuf *sorted[NFMETA_QUEUES_MAX][BURST];

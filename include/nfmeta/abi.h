@@ -180,6 +180,7 @@ struct nfmeta_flow_key {
 
 #define NFMETA_QUEUE_FREE 0
 #define NFMETA_QUEUE_TAKEN 1
+#define NFMETA_QUEUE_DEAD 2 /* the primary takes back what a dead NF had */
 
 /* One per queue.  Each 64-byte line has one writer. */
 struct nfmeta_shared_queue {
@@ -450,7 +451,7 @@ struct nfmeta_shared_table {
 #define NFMETA_EFIELD 2015	 /* the dynamic field exists with another shape */
 #define NFMETA_ECLOSING 2016	 /* the primary is closing the link */
 #define NFMETA_EPRIMARYGONE 2017 /* the primary died while attached */
-#define NFMETA_EDEADNF 2018	 /* the queue was left by an NF that died */
+#define NFMETA_EDEADNF 2018	 /* an NF died on the queue, what it had is not reclaimed yet */
 #define NFMETA_EEAL 2019	 /* EAL failed for another reason */
 #define NFMETA_EMESSAGE 2020	 /* a message that must be understood is not known here */
 #define NFMETA_EGAP 2021	 /* messages were given up: begin the snapshot anew */

@@ -82,12 +82,20 @@ struct nfmeta_link_stats {
 	uint64_t held;	    /**< packets in the NF's hands now (received - returned) */
 	uint64_t up;	    /**< given back, not yet collected, injected ones too */
 	uint64_t metas;	    /**< meta packets anywhere on the link; in none of the others */
+	/* primary's handle only, 0 in an NF's */
+	uint64_t reclaimed; /**< of the collected: taken back from NFs that died */
+	uint64_t orphans;   /**< of the reclaimed: were in the hands of such an NF */
+	uint64_t foreign;   /**< came back, but were not at the NF: thrown away */
 };
 
 /** nfmeta_link_peer(): what serves a queue. */
 #define NFMETA_PEER_NONE 0
 #define NFMETA_PEER_ALIVE 1
-#define NFMETA_PEER_DEAD 2 /* it died without detaching */
+#define NFMETA_PEER_DEAD 2 /* it died without detaching: nfmeta_link_reclaim() */
+
+/** Bits that nfmeta_link_reclaim() adds to a disposition. */
+#define NFMETA_RECLAIMED 8 /* the NF died before it gave this packet back */
+#define NFMETA_ORPHAN 16   /* with it: was in the NF's hands, which may have changed it */
 
 /* ---- Upfront NF: primary process ------------------------------------------ */
 
@@ -159,6 +167,31 @@ NFMETA_API uint32_t nfmeta_link_in_flight(const struct nfmeta_link *link, uint16
 NFMETA_API int nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue);
 
 /**
+ * Take back what an NF that died had: when nfmeta_link_peer() says
+ * NFMETA_PEER_DEAD, call it until it returns 0; then the queue is free for the
+ * next NF, at the next epoch.  Exact: the link knows which packets are at the NF.
+ * They come in the order sent: what the NF had given back, what was in its
+ * hands, what it had not received.  (Of those in its hands, the ones older than
+ * what the ring remembers come first, in no order.)  Blanks and messages go
+ * back to the pool by themselves; messages that the NF was to get are void, the
+ * next one asks for a snapshot.
+ *
+ * @param how  n dispositions, out: what the NF said, or, with NFMETA_RECLAIMED,
+ *             the link's policy: NFMETA_FORWARD (FULL_BYPASS: uninspected) or
+ *             NFMETA_DROP (DROP, WAIT); with NFMETA_ORPHAN where the NF may have
+ *             changed the packet
+ * @return packets taken, they are yours then; 0: nothing is left (or nobody died); or
+ *   -EINVAL  no such queue, no room for packets
+ *   -EBUSY   an NF is alive there, or is a thread of this process
+ *   -ENOMEM  nothing is lost, call again
+ *
+ * Takes the time to look at every mbuf once (about 1 ms per 100 000).
+ * The one sending thread of the queue, primary.  Since 0.1.
+ */
+NFMETA_API int nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **pkts,
+				   uint8_t *how, uint16_t n);
+
+/**
  * Stop sending and tell the NFs (their nfmeta_link_check() says
  * -NFMETA_ECLOSING): they receive until nothing comes, return all, and detach.
  * Go on collecting until nfmeta_link_in_flight() is 0 on every queue or your
@@ -170,11 +203,11 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
 
 /**
  * Take the link down.  Frees the packets and blanks that are still in its
- * rings (how many: nfmeta_link_stats() before, down and up); what a dead NF had
- * in its hands is lost to the pool.
+ * rings (how many: nfmeta_link_stats() before, down and up), and those that a
+ * dead NF had in its hands.
  *
- * @param lost  if not NULL: packets and blanks that were in a dead NF's hands;
- *              those freed from the rings are not among them
+ * @param orphans  if not NULL: packets and blanks that were in a dead NF's hands;
+ *                 those freed from the rings are not among them
  *
  * DPDK asks all secondaries when memory is given back, and waits up to 5 s for
  * one that was killed a moment ago: not for a thread that still moves packets.
@@ -183,7 +216,7 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
  *
  * Primary.  Since 0.1.
  */
-NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *lost);
+NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *orphans);
 
 /* ---- NF: secondary process, or another thread of the primary -------------- */
 
@@ -199,7 +232,8 @@ NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *lost);
  *   -NFMETA_EFORMAT, -NFMETA_EABI, -NFMETA_EFEATURE, -NFMETA_EDPDKVERSION,
  *   -NFMETA_EMBUF, -NFMETA_EPOOLOPS   the two sides do not fit; see the sentence
  *   -NFMETA_EQUEUETAKEN   a live NF serves this queue
- *   -NFMETA_EDEADNF       an NF died on this queue; the primary has to make the link anew
+ *   -NFMETA_EDEADNF       an NF died on this queue, and the primary did not reclaim what it
+ *                         had within timeout_ms
  *   -NFMETA_ECLOSING      the primary is closing the link
  *   -NFMETA_EROLE         called before rte_eal_init or nfmeta_eal_attach
  *   -ENOMEM

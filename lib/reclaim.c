@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ */
+#include "link.h" /* first: it chooses the memory model of rte_ring */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <rte_mbuf.h>
+
+/* ---- Where mbufs lie --------------------------------------------------------- */
+
+struct span {
+	uintptr_t lo, hi;
+	uint32_t least; /* bytes between two mbufs, at least */
+};
+
+/* DPDK does not say which of its pools hold mbufs. */
+static bool
+holds_mbufs(const struct rte_mempool *mp)
+{
+	const struct rte_mempool_objhdr *first = STAILQ_FIRST(&mp->elt_list);
+
+	return first != NULL && mp->elt_size >= sizeof(struct rte_mbuf) &&
+	       mp->private_data_size >= sizeof(struct rte_pktmbuf_pool_private) &&
+	       ((const struct rte_mbuf *)(first + 1))->pool == mp;
+}
+
+static void
+add_memory(struct rte_mempool *mp __rte_unused, void *arg, struct rte_mempool_memhdr *mem,
+	   unsigned int i __rte_unused)
+{
+	struct span *s = arg;
+
+	s->lo = RTE_MIN(s->lo, (uintptr_t)mem->addr);
+	s->hi = RTE_MAX(s->hi, (uintptr_t)mem->addr + mem->len);
+}
+
+static void
+add_pool(struct rte_mempool *mp, void *arg)
+{
+	struct span *s = arg;
+
+	if (!holds_mbufs(mp))
+		return;
+	s->least = RTE_MIN(s->least, mp->elt_size);
+	rte_mempool_mem_iter(mp, add_memory, s);
+}
+
+struct visit {
+	struct upfront *q;
+	void (*see)(struct upfront *q, struct rte_mbuf *m, void *arg);
+	void *arg;
+};
+
+static void
+see_object(struct rte_mempool *mp __rte_unused, void *arg, void *object,
+	   unsigned int i __rte_unused)
+{
+	const struct visit *v = arg;
+
+	v->see(v->q, object, v->arg);
+}
+
+static void
+see_pool(struct rte_mempool *mp, void *arg)
+{
+	if (holds_mbufs(mp))
+		rte_mempool_obj_iter(mp, see_object, arg);
+}
+
+/* Calls see() for every mbuf that there is. */
+static void
+see_all(struct upfront *q, void (*see)(struct upfront *, struct rte_mbuf *, void *), void *arg)
+{
+	struct visit v = {q, see, arg};
+
+	rte_mempool_walk(see_pool, &v);
+}
+
+/* ---- The map -------------------------------------------------------------------- */
+
+static void
+carry_over(struct upfront *q, struct rte_mbuf *m, void *arg)
+{
+	const struct upfront *old = arg;
+	uint64_t was = place_of(old, m), is = place_of(q, m);
+
+	if (was < old->places && is < q->places)
+		q->map[is] = old->map[was];
+}
+
+/* Most of it is never touched and takes no memory: pools may lie far from each other. */
+bool
+nfmeta__map_make(struct upfront *q)
+{
+	struct span s = {.lo = UINTPTR_MAX, .least = UINT32_MAX};
+	struct upfront old = *q;
+	uint64_t places;
+	uint32_t shift;
+	uint8_t *map;
+
+	rte_mempool_walk(add_pool, &s);
+	if (s.lo >= s.hi)
+		return true; /* no pool yet */
+	shift = 31 - (uint32_t)__builtin_clz(s.least);
+	places = ((s.hi - s.lo) >> shift) + 1;
+	map = mmap(NULL, places, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return false;
+	q->map = map;
+	q->base = s.lo;
+	q->places = places;
+	q->shift = shift;
+	if (old.map != NULL) {
+		see_all(q, carry_over, &old);
+		munmap(old.map, old.places);
+	}
+	return true;
+}
+
+static void
+free_one(struct upfront *q, struct rte_mbuf *m, void *arg)
+{
+	uint64_t place = place_of(q, m);
+
+	if (place >= q->places || q->map[place] == AT_NONE)
+		return;
+	q->map[place] = AT_NONE;
+	rte_pktmbuf_free(m);
+	*(uint64_t *)arg += 1;
+}
+
+uint64_t
+nfmeta__map_free(struct upfront *q, bool missing)
+{
+	uint64_t n = 0;
+
+	if (q->map == NULL)
+		return 0;
+	if (missing)
+		see_all(q, free_one, &n);
+	munmap(q->map, q->places);
+	q->map = NULL;
+	q->places = 0;
+	return n;
+}
+
+/* ---- What a dead NF had ------------------------------------------------------------ */
+
+/*
+ * A peer that died inside an operation left a head without its tail.  It is dead:
+ * nobody else writes these.
+ */
+static void
+mend_consumer(struct rte_ring *ring)
+{
+	uint32_t tail, there;
+
+	if (ring == NULL)
+		return;
+	tail = ring->cons.tail;
+	there = ring->prod.tail - tail;
+	if (there > ring->capacity) /* it wrote what is not its own */
+		tail = ring->prod.tail;
+	ring->cons.tail = tail;
+	ring->cons.head = tail;
+}
+
+static void
+mend_producer(struct rte_ring *ring)
+{
+	if (ring == NULL)
+		return;
+	if (ring->prod.tail - ring->cons.tail > ring->capacity)
+		ring->prod.tail = ring->cons.tail;
+	ring->prod.head = ring->prod.tail;
+}
+
+static void
+discard(struct rte_ring *ring)
+{
+	void *words[64];
+
+	while (ring != NULL && rte_ring_sc_dequeue_burst(ring, words, RTE_DIM(words), NULL) != 0)
+		;
+}
+
+/* 1: the dead NF's lease is ours; 0: nobody died; -EBUSY: an NF is there. */
+static int
+begin(struct nfmeta_link *link, struct upfront *q)
+{
+	uint32_t state = __atomic_load_n(&q->shared->state, __ATOMIC_ACQUIRE);
+
+	if (state == NFMETA_QUEUE_FREE)
+		return 0;
+	if (q->lease < 0 || nfmeta__lease_seize(q) != 0)
+		return nfmeta__fail(
+			EBUSY, "the NF of queue %u of link '%s' lives: nothing can be reclaimed",
+			(unsigned int)(q - link->q), link->shared->name);
+	state = __atomic_load_n(&q->shared->state, __ATOMIC_ACQUIRE);
+	if (state == NFMETA_QUEUE_FREE) { /* it had just left in good order */
+		nfmeta__lease_leave(q);
+		return 0;
+	}
+	__atomic_store_n(&q->shared->state, NFMETA_QUEUE_DEAD, __ATOMIC_RELEASE);
+	mend_consumer(q->down);
+	mend_producer(q->up);
+	mend_consumer(q->blank);
+	if (q->feed != NULL) {
+		mend_consumer(q->feed->down);
+		mend_producer(q->feed->in.ring);
+		discard(q->feed->down);
+		nfmeta__feed_reset(q);
+	}
+	q->reclaiming = true;
+	return 1;
+}
+
+/* The mbuf of a slot, if it is of the given kind and was not found before; or NULL. */
+static struct rte_mbuf *
+find_slot(struct upfront *q, const struct rte_ring *ring, uint32_t slot, uint8_t what,
+	  uint8_t becomes)
+{
+	void *const *slots = (void *const *)&ring[1];
+	uintptr_t e = (uintptr_t)slots[slot & ring->mask] & ~(uintptr_t)NFMETA_HOW_MASK;
+	uint64_t place = place_of(q, (void *)e);
+
+	if (place >= q->places || q->map[place] != what)
+		return NULL;
+	q->map[place] = becomes;
+	return (struct rte_mbuf *)e;
+}
+
+struct hands {
+	uint32_t first; /* of dead[], filled from behind */
+	uint32_t blanks;
+};
+
+/* Not on a ring: it was in the NF's hands. */
+static void
+from_hands(struct upfront *q, struct rte_mbuf *m, void *arg)
+{
+	struct hands *h = arg;
+	uint64_t place = place_of(q, m);
+
+	if (place >= q->places)
+		return;
+	switch (q->map[place]) {
+	case AT_PACKET:
+		if (h->first == 0)
+			return;
+		q->dead[--h->first] = m;
+		break;
+	case AT_META:
+		rte_pktmbuf_free(m);
+		break;
+	case AT_BLANK:
+		rte_pktmbuf_free(m);
+		h->blanks++;
+		break;
+	default:
+		return;
+	}
+	q->map[place] = AT_NONE;
+}
+
+/*
+ * All that is at the NF, into dead[]: first what it had in its hands, then what it
+ * had not received; each in the order sent, as far as that can be known: the
+ * slots of the down ring that are behind its consumer still hold what was
+ * received last.
+ */
+static int
+gather(struct upfront *q)
+{
+	const struct rte_ring *down = q->down, *blank = q->blank;
+	uint32_t tail = down->cons.tail, waiting = down->prod.tail - tail, end, i, n;
+	uint32_t at_nf = (uint32_t)(q->sent - q->collected);
+	struct hands h = {0};
+	struct rte_mbuf *m;
+
+	q->dead = malloc((at_nf + 1) * sizeof(struct rte_mbuf *));
+	if (q->dead == NULL)
+		return nfmeta__fail(ENOMEM, "no memory: %zu bytes wanted; call again",
+				    at_nf * sizeof(struct rte_mbuf *));
+	waiting = RTE_MIN(waiting, at_nf);
+	q->dead_hands = h.first = end = at_nf - waiting;
+	for (i = 0; i < waiting; i++) {
+		m = find_slot(q, down, tail + i, AT_PACKET, AT_PACKET | AT_RING);
+		if (m != NULL)
+			q->dead[end++] = m;
+		m = find_slot(q, down, tail + i, AT_META, AT_NONE);
+		rte_pktmbuf_free(m);
+	}
+	discard(q->down);
+	for (i = 1; i <= down->size - waiting && h.first > 0; i++) {
+		m = find_slot(q, down, tail - i, AT_PACKET, AT_NONE);
+		if (m != NULL)
+			q->dead[--h.first] = m;
+	}
+	/* What is older, and blanks and metas: only the map knows. */
+	n = blank != NULL ? blank->prod.tail - blank->cons.tail : 0;
+	for (i = 0; i < n; i++)
+		find_slot(q, blank, blank->cons.tail + i, AT_BLANK, AT_BLANK | AT_RING);
+	see_all(q, from_hands, &h);
+	for (i = 0; i < n; i++)
+		find_slot(q, blank, blank->cons.tail + i, AT_BLANK | AT_RING, AT_BLANK);
+	for (i = q->dead_hands; i < end; i++)
+		q->map[place_of(q, q->dead[i])] = AT_NONE;
+	q->unstocked += h.blanks;
+	q->dead_at = h.first;
+	q->dead_all = end;
+	return 0;
+}
+
+/* The queue as if the NF had left in good order. */
+static void
+finish(struct upfront *q)
+{
+	struct nfmeta_shared_queue *s = q->shared;
+	uint32_t waiting = q->down->prod.tail - q->down->cons.tail; /* sent since */
+	uint64_t blanks = q->stocked;
+
+	/* Metas travel as packets, and none is left. */
+	q->collected = q->back = q->sent - waiting;
+	q->meta_collected = q->meta_sent;
+	if (q->blank != NULL)
+		blanks -= q->blank->prod.tail - q->blank->cons.tail;
+	put(&s->meta_collected, q->meta_collected);
+	put(&s->meta_returned, q->meta_sent);
+	put(&s->meta_received, q->meta_sent);
+	put(&s->collected, q->collected);
+	put(&s->returned, q->collected);
+	put(&s->received, q->collected);
+	put(&s->unstocked, q->unstocked);
+	put(&s->injected, blanks);
+	put(&s->blanks, blanks);
+	free(q->dead);
+	q->dead = NULL;
+	q->reclaiming = false;
+	__atomic_store_n(&s->state, NFMETA_QUEUE_FREE, __ATOMIC_RELEASE);
+	nfmeta__lease_leave(q);
+}
+
+int
+nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **pkts, uint8_t *how,
+		    uint16_t n)
+{
+	uint8_t policy;
+	struct upfront *q;
+	uint16_t k;
+	int rc;
+
+	rc = nfmeta__not_primary(link, queue);
+	if (rc != 0)
+		return rc;
+	if (n == 0 || pkts == NULL || how == NULL)
+		return nfmeta__fail(EINVAL, "there is no place to put the packets");
+	q = &link->q[queue];
+	if (!q->reclaiming) {
+		rc = begin(link, q);
+		if (rc <= 0)
+			return rc;
+	}
+	if (q->dead == NULL) {
+		k = nfmeta_collect_burst(link, queue, pkts, how, n);
+		if (k != 0)
+			return k;
+		rc = gather(q);
+		if (rc != 0)
+			return rc;
+	}
+	policy = NFMETA_RECLAIMED |
+		 (link->shared->when_full == NFMETA_FULL_BYPASS ? NFMETA_FORWARD : NFMETA_DROP);
+	for (k = 0; k < n && q->dead_at < q->dead_all; k++, q->dead_at++) {
+		bool orphan = q->dead_at < q->dead_hands;
+
+		pkts[k] = q->dead[q->dead_at];
+		how[k] = orphan ? policy | NFMETA_ORPHAN : policy;
+		q->orphans += orphan;
+	}
+	if (k == 0) {
+		finish(q);
+		return 0;
+	}
+	q->collected += k;
+	q->back += k;
+	q->reclaimed += k;
+	put(&q->shared->collected, q->collected);
+	return k;
+}

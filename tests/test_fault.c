@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ *
+ * NFs that die with packets: what they had comes back exactly, and the next one
+ * takes their place.  Check's child of each test is the primary; the secondaries
+ * are this program again, started with a role.
+ */
+#include <errno.h>
+
+#include <rte_random.h>
+
+#include "twoproc.h"
+
+#define BURST 32
+#define HANDS 64     /* packets that a juggler holds, at most */
+#define KEPT 8	     /* ... at least, when so many were sent */
+#define SEQS 4000000 /* packets of a test, at most */
+
+static struct nfmeta_link *link_p;
+
+/* ---- The roles ---------------------------------------------------------------------- */
+
+static int
+attach(char **arg, struct nfmeta_link **link)
+{
+	struct nfmeta_eal_opts o = NFMETA_EAL_OPTS(.file_prefix = arg[0], .timeout_ms = 1000);
+	int rc = nfmeta_eal_attach(&o);
+
+	if (rc == 0)
+		rc = nfmeta_link_attach(arg[1], 0, 10000, link);
+	return rc;
+}
+
+/* hold PREFIX LINK N BLANKS BACK: take packets and blanks, give some back, keep the rest. */
+static int
+role_hold(char **arg)
+{
+	unsigned int packets = (unsigned int)atoi(arg[2]), blanks = (unsigned int)atoi(arg[3]);
+	unsigned int back = (unsigned int)atoi(arg[4]), n;
+	static struct rte_mbuf *m[65536];
+	struct nfmeta_link *link;
+	int rc = attach(arg, &link);
+
+	for (n = 0; rc == 0 && n < packets;)
+		n += nfmeta_recv_burst(link, m + n, NULL, (uint16_t)(packets - n));
+	if (rc == 0 && nfmeta_return_burst(link, m, NULL, (uint16_t)back) != back)
+		rc = 1;
+	while (rc == 0 && blanks > 0)
+		blanks -= nfmeta_blank_burst(link, m, (uint16_t)blanks);
+	say(rc);
+	wait_for_parent();
+	return rc != 0;
+}
+
+/* juggle PREFIX LINK: hold some, take and give back others, in any order, until killed. */
+static int
+role_juggle(char **arg)
+{
+	struct rte_mbuf *m[HANDS + BURST], *blank;
+	uint8_t how[] = {NFMETA_INJECTED | NFMETA_DROP};
+	struct nfmeta_link *link;
+	unsigned int n = 0, i, k;
+	int rc = attach(arg, &link);
+
+	say(rc);
+	while (rc == 0) {
+		n += nfmeta_recv_burst(link, m + n, NULL, BURST);
+		for (k = 0; n - k > HANDS || (n - k > KEPT && rte_rand_max(4) == 0); k++) {
+			struct rte_mbuf *last = m[n - 1 - k];
+
+			i = (unsigned int)rte_rand_max(n - k);
+			m[n - 1 - k] = m[i];
+			m[i] = last;
+		}
+		n -= k;
+		nfmeta_return_burst(link, m + n, NULL, (uint16_t)k);
+		if (rte_rand_max(8) == 0 && nfmeta_blank_burst(link, &blank, 1) == 1)
+			nfmeta_return_burst(link, &blank, how, 1);
+	}
+	return 1;
+}
+
+static const struct role roles[] = {{"hold", 5, role_hold}, {"juggle", 2, role_juggle}};
+
+/* ---- The primary ---------------------------------------------------------------------- */
+
+static uint32_t seq; /* of the next packet */
+static uint8_t back[SEQS];
+
+static uint32_t
+seq_of(const struct rte_mbuf *m)
+{
+	return *rte_pktmbuf_mtod(m, const uint32_t *);
+}
+
+/* Sends up to n packets; returns how many were accepted. */
+static unsigned int
+send(unsigned int n)
+{
+	struct rte_mbuf *m[BURST];
+	unsigned int sent = 0, i, k;
+
+	while (sent < n) {
+		k = RTE_MIN(n - sent, (unsigned int)BURST);
+		if (rte_pktmbuf_alloc_bulk(pool, m, k) != 0)
+			return sent;
+		for (i = 0; i < k; i++)
+			*(uint32_t *)(void *)rte_pktmbuf_append(m[i], 64) = seq + i;
+		i = nfmeta_send_burst(link_p, 0, m, (uint16_t)k);
+		rte_pktmbuf_free_bulk(m + i, k - i);
+		seq += i;
+		sent += i;
+		if (i < k)
+			break;
+	}
+	return sent;
+}
+
+/* These are the primary's again: each one for the first time. */
+static void
+take(struct rte_mbuf **m, const uint8_t *how, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if ((how[i] & NFMETA_INJECTED) == 0) {
+			uint32_t s = seq_of(m[i]);
+
+			ck_assert_msg(s < seq && back[s] == 0, "packet %u came back twice", s);
+			back[s] = 1;
+		}
+	rte_pktmbuf_free_bulk(m, n);
+}
+
+static unsigned int
+collect(void)
+{
+	struct rte_mbuf *m[BURST];
+	uint8_t how[BURST];
+	unsigned int n = nfmeta_collect_burst(link_p, 0, m, how, BURST);
+
+	take(m, how, n);
+	return n;
+}
+
+static void
+all_back(bool alone)
+{
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+	uint32_t i;
+
+	for (i = 0; i < seq; i++)
+		ck_assert_msg(back[i] == 1, "packet %u did not come back", i);
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	ck_assert_uint_eq(s.sent, seq);
+	ck_assert_uint_eq(s.collected, seq);
+	ck_assert_uint_eq(s.foreign, 0);
+	ck_assert_uint_eq(s.down, 0);
+	ck_assert_uint_eq(s.held, 0);
+	if (alone) /* else the next NF may have given back blanks */
+		ck_assert_uint_eq(s.up, 0);
+	ck_assert_uint_eq(nfmeta_link_in_flight(link_p, 0), 0);
+}
+
+/* The pool, but for the blanks in stock. */
+static void
+pool_is_exact(unsigned int blanks)
+{
+	ck_assert_uint_eq(rte_mempool_avail_count(pool), POOL_SIZE - blanks);
+}
+
+static void
+until_dead(struct child *nf)
+{
+	murder(nf);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_DEAD);
+}
+
+/* ---- Tests ------------------------------------------------------------------------------- */
+
+/* All of it, in the order sent, with the policy of the link and word of what was touched. */
+START_TEST(in_order)
+{
+	static const uint8_t policies[] = {NFMETA_FULL_DROP, NFMETA_FULL_WAIT, NFMETA_FULL_BYPASS};
+	const uint8_t policy = policies[_i],
+		      how_lost = NFMETA_RECLAIMED |
+				 (policy == NFMETA_FULL_BYPASS ? NFMETA_FORWARD : NFMETA_DROP);
+	struct nfmeta_link_opts o =
+		NFMETA_LINK_OPTS(.ring_size = 512, .when_full = policy, .blanks = 64, .pool = pool);
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+	struct rte_mbuf *m[7];
+	uint8_t how[7];
+	struct child nf;
+	uint32_t at = 0;
+	int n, i;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 7), 0); /* nobody was there */
+	ck_assert_uint_eq(send(512), 512);
+	nf = START("hold", prefix_of(""), "t", "42", "3", "10");
+	ck_said(&nf, 0);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 7), -EBUSY);
+	until_dead(&nf);
+	while ((n = nfmeta_link_reclaim(link_p, 0, m, how, 7)) > 0) {
+		for (i = 0; i < n; i++, at++) {
+			ck_assert_uint_eq(seq_of(m[i]), at);
+			ck_assert_uint_eq(how[i], at < 10   ? NFMETA_FORWARD
+						  : at < 42 ? how_lost | NFMETA_ORPHAN
+							    : how_lost);
+		}
+		take(m, how, (unsigned int)n);
+	}
+	ck_assert_int_eq(n, 0);
+	ck_assert_uint_eq(at, 512);
+	all_back(true);
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	ck_assert_uint_eq(s.reclaimed, 502);
+	ck_assert_uint_eq(s.orphans, 32);
+	ck_assert_uint_eq(s.blanks, s.injected);
+	pool_is_exact(61);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 7), 0);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_NONE);
+
+	/* Another one gets all that is sent from now on. */
+	ck_assert_uint_eq(send(100), 100);
+	nf = START("hold", prefix_of(""), "t", "100", "61", "100");
+	ck_said(&nf, 0);
+	while (nfmeta_link_in_flight(link_p, 0) > 0)
+		collect();
+	all_back(true);
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	ck_assert_uint_eq(s.epoch, 2);
+	until_dead(&nf);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 7), 0);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	remove_dead_lcores();
+}
+END_TEST
+
+/* What the NF has held for longer than the ring remembers is found, too. */
+START_TEST(held_for_long)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64);
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+	struct rte_mbuf *m[BURST];
+	uint8_t how[BURST];
+	struct child nf;
+	int n;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	nf = START("juggle", prefix_of(""), "t");
+	ck_said(&nf, 0);
+	while (seq < 100000) {
+		send(BURST);
+		collect();
+	}
+	until_dead(&nf);
+	while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
+		take(m, how, (unsigned int)n);
+	all_back(true);
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	ck_assert_uint_gt(s.orphans, 0);
+	pool_is_exact(0);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	remove_dead_lcores();
+}
+END_TEST
+
+/* Killed anywhere in its work, and another one comes at once. */
+START_TEST(again_at_once)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 256, .blanks = 16, .pool = pool);
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+	unsigned int round, zones;
+	struct rte_mbuf *m[BURST];
+	struct child nf, next;
+	uint8_t how[BURST];
+	uint64_t end;
+	int n;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	zones = memzones();
+	nf = START("juggle", prefix_of(""), "t");
+	for (round = 1; round <= 50; round++) {
+		ck_said(&nf, 0);
+		end = now_us() + 1000 + rte_rand_max(20000);
+		while (now_us() < end && seq + BURST < SEQS) {
+			send(BURST);
+			collect();
+		}
+		if (round % 2 == 0)
+			kill(nf.pid, SIGSTOP); /* killed when it has no time for anything */
+		until_dead(&nf);
+		next = START("juggle", prefix_of(""), "t"); /* waits until the place is free */
+		while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) != 0) {
+			if (n < 0) /* the next one looks whether the queue is free */
+				ck_assert_int_eq(n, -EBUSY);
+			else
+				take(m, how, (unsigned int)n);
+		}
+		all_back(false);
+		ck_assert_uint_eq(memzones(), zones);
+		nf = next;
+	}
+	ck_said(&nf, 0);
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	ck_assert_uint_eq(s.epoch, 51);
+	ck_assert_uint_le(s.orphans, 50 * (HANDS + BURST));
+	until_dead(&nf);
+	while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
+		take(m, how, (unsigned int)n);
+	all_back(true);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
+/* Only some of it is taken back before the link goes. */
+START_TEST(destroyed_meanwhile)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 256, .blanks = 16, .pool = pool);
+	struct rte_mbuf *m[5];
+	struct child nf;
+	uint8_t how[5];
+	uint64_t orphans = 0;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	ck_assert_uint_eq(send(200), 200);
+	nf = START("hold", prefix_of(""), "t", "100", "2", "20");
+	ck_said(&nf, 0);
+	until_dead(&nf);
+	if (_i > 0) {
+		ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 5), 5);
+		take(m, how, 5);
+	}
+	if (_i > 1)
+		while (nfmeta_link_in_flight(link_p, 0) > 150) {
+			ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 5), 5);
+			take(m, how, 5);
+		}
+	ck_ok(nfmeta_link_destroy(link_p, &orphans));
+	ck_assert_uint_eq(orphans, _i > 1 ? 0 : 82);
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
+/* Packets of pools that were made after the link, some with small mbufs. */
+START_TEST(later_pools)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 256);
+	const unsigned int rooms[] = {RTE_MBUF_DEFAULT_BUF_SIZE, 0, 9216};
+	struct rte_mempool *later[RTE_DIM(rooms)];
+	struct rte_mbuf *m[BURST];
+	unsigned int i, n = 0;
+	uint8_t how[BURST];
+	struct child nf;
+	char name[16];
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	ck_assert_uint_eq(send(20), 20);
+	for (i = 0; i < RTE_DIM(rooms); i++) {
+		snprintf(name, sizeof(name), "later%u", i);
+		later[i] =
+			rte_pktmbuf_pool_create(name, 127, 0, 0, (uint16_t)rooms[i], SOCKET_ID_ANY);
+		ck_assert_ptr_nonnull(later[i]);
+		ck_assert_int_eq(rte_pktmbuf_alloc_bulk(later[i], m, BURST), 0);
+		ck_assert_uint_eq(nfmeta_send_burst(link_p, 0, m, BURST), BURST);
+	}
+	nf = START("hold", prefix_of(""), "t", "100", "0", "10");
+	ck_said(&nf, 0);
+	until_dead(&nf);
+	for (;;) {
+		int k = nfmeta_link_reclaim(link_p, 0, m, how, BURST);
+
+		if (k <= 0)
+			break;
+		rte_pktmbuf_free_bulk(m, (unsigned int)k);
+		n += (unsigned int)k;
+	}
+	ck_assert_uint_eq(n, 20 + RTE_DIM(rooms) * BURST);
+	pool_is_exact(0);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	for (i = 0; i < RTE_DIM(rooms); i++) {
+		ck_assert_uint_eq(rte_mempool_avail_count(later[i]), 127);
+		rte_mempool_free(later[i]);
+	}
+	remove_dead_lcores();
+}
+END_TEST
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+int
+main(int argc, char **argv)
+{
+	int status = play_role(argc, argv, roles, RTE_DIM(roles));
+	TCase *t;
+	Suite *s;
+
+	if (status >= 0)
+		return status;
+	s = suite_create("faults");
+	t = tcase_create("an NF dies");
+	suite_add_tcase(s, t);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 240);
+	tcase_add_loop_test(t, in_order, 0, 3);
+	tcase_add_test(t, held_for_long);
+	tcase_add_test(t, again_at_once);
+	tcase_add_loop_test(t, destroyed_meanwhile, 0, 3);
+	tcase_add_test(t, later_pools);
+	return run_suite(s, "fault");
+}
