@@ -473,9 +473,9 @@ parse_tunnel(struct pkt *p)
 static inline int
 is_echo(const struct pkt *p)
 {
-	return p->version == 4
-		       ? p->l4[0] == RTE_IP_ICMP_ECHO_REQUEST || p->l4[0] == RTE_IP_ICMP_ECHO_REPLY
-		       : p->l4[0] == 128 || p->l4[0] == 129;
+	/* Numbers: DPDK's names for those of ICMP are others since 24.11. */
+	return p->version == 4 ? p->l4[0] == 8 || p->l4[0] == 0
+			       : p->l4[0] == 128 || p->l4[0] == 129;
 }
 
 static void
