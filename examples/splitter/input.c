@@ -184,11 +184,11 @@ load_replay(struct input *in, const struct splitter_opts *o, const struct captur
 
 /* ---- all kinds -------------------------------------------------------------------------- */
 
-/* Of the pool, but never packets of the input: what NFs put messages into. */
+/* Of the pool, but never packets of the input: what NFs put messages and packets into. */
 static uint32_t
 blanks(const struct splitter_opts *o)
 {
-	return o->carrier == NFMETA_CARRIER_INBAND ? o->queues * 2u * BLANKS : 0;
+	return o->queues * 2u * o->blanks;
 }
 
 /*

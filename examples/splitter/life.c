@@ -36,10 +36,8 @@ open_link(struct splitter *s)
 				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field,
 				 .carrier = s->o->carrier, .table = s->flows->shared);
 
-	if (s->o->carrier == NFMETA_CARRIER_INBAND) { /* an NF sends its messages in blanks */
-		lo.blanks = BLANKS;
-		lo.pool = s->pool;
-	}
+	lo.blanks = s->o->blanks;
+	lo.pool = s->o->blanks > 0 ? s->pool : NULL;
 	if (nfmeta_field_register(&fo, &s->field) != 0)
 		return complain("%s", nfmeta_error());
 	if (nfmeta_link_create(s->o->link, &lo, &s->link) != 0)

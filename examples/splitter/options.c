@@ -29,6 +29,7 @@ enum {
 	OPT_PREFIX,
 	OPT_JSON,
 	OPT_FLOWS,
+	OPT_BLANKS,
 	OPT_QUIET,
 	OPT_VERBOSE,
 	OPT_HELP,
@@ -46,6 +47,7 @@ static const struct option longopts[] = {
 	{"first", required_argument, NULL, OPT_FIRST},
 	{"count", required_argument, NULL, OPT_COUNT},
 	{"seconds", required_argument, NULL, OPT_SECONDS},
+	{"blanks", required_argument, NULL, OPT_BLANKS},
 	{"carrier", required_argument, NULL, OPT_CARRIER},
 	{"flow-table", no_argument, NULL, OPT_TABLE},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -81,6 +83,7 @@ static const char usage[] =
 	"  --first N            use only the first N packets of the capture\n"
 	"  --count N            stop after N packets\n"
 	"  --seconds N          stop after N seconds\n"
+	"  --blanks N           packets that an NF can have made, per queue, at a time (0)\n"
 	"  --carrier WHAT       how the NFs are told of flows: ring, inband, table or none\n"
 	"                       (ring)\n"
 	"  --flow-table         a flow table that NFs can read, too\n"
@@ -201,6 +204,10 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 		rc = parse_u64("--max-flows", text, 8, 1 << 24, &v);
 		o->max_flows = (uint32_t)v;
 		break;
+	case OPT_BLANKS:
+		rc = parse_u64("--blanks", text, 0, 1024, &v);
+		o->blanks = (uint32_t)v;
+		break;
 	case OPT_WAIT_NF:
 		rc = parse_u64("--wait-nf", text, 0, 1000000, &o->wait_nf);
 		break;
@@ -221,6 +228,9 @@ check(struct splitter_opts *o)
 		return complain("--loop replays a capture; --in \"%s\" is a port", o->in);
 	if (o->carrier == NFMETA_CARRIER_TABLE)
 		o->flow_table = true;
+	/* in-band, an NF sends its messages in blanks */
+	if (o->carrier == NFMETA_CARRIER_INBAND && o->blanks < BLANKS)
+		o->blanks = BLANKS;
 	if (o->when_full == 0)
 		o->when_full = o->in_capture ? NFMETA_FULL_WAIT : NFMETA_FULL_DROP;
 	return 0;

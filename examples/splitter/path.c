@@ -158,21 +158,29 @@ take_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8
 			s->c.reclaimed++;
 			s->c.orphans += (how[i] & NFMETA_ORPHAN) != 0;
 		}
-		if ((how[i] & NFMETA_HOW_MASK) == NFMETA_FORWARD) {
+		if ((how[i] & NFMETA_INJECTED) == 0) {
+			w->back++;
+		} else if (how[i] == (NFMETA_INJECTED | NFMETA_DROP)) {
+			rte_pktmbuf_free(pkts[i]); /* a blank that was not needed */
+			continue;
+		} else {
+			s->c.injected++;
+		}
+		switch (how[i] & (NFMETA_DROP | NFMETA_BACKWARD)) {
+		case NFMETA_FORWARD:
 			keep[nkeep++] = pkts[i];
 			bypassed += (how[i] & NFMETA_RECLAIMED) != 0;
-		} else if (how[i] == NFMETA_BACKWARD) {
+			break;
+		case NFMETA_BACKWARD:
 			send_backward(s, pkts[i]);
-		} else {
+			break;
+		default:
 			rte_pktmbuf_free(pkts[i]);
-			if ((how[i] & NFMETA_INJECTED) != 0)
-				continue; /* a blank: it is for messages only */
 			if ((how[i] & NFMETA_RECLAIMED) != 0)
 				s->c.drop_dead++;
 			else
 				s->c.drop_nf++;
 		}
-		w->back++;
 	}
 	if (nkeep > 0)
 		s->c.bypassed += RTE_MIN(forward(s, keep, nkeep), bypassed);

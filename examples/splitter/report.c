@@ -87,6 +87,8 @@ report_summary(const struct report *r)
 	       r->seconds, r->seconds > 0 ? (double)c->in / r->seconds / 1e6 : 0.0, r->ended,
 	       placement_name(r->field), r->field->size);
 	printf("  packets in   %ju (%ju bytes)\n", (uintmax_t)c->in, (uintmax_t)c->in_bytes);
+	if (c->injected > 0)
+		printf("  injected     %ju\n", (uintmax_t)c->injected);
 	printf("  packets out  %ju (%ju bytes)", (uintmax_t)c->out, (uintmax_t)c->out_bytes);
 	if (c->bypassed > 0)
 		printf(", of them %ju not inspected", (uintmax_t)c->bypassed);
@@ -165,6 +167,7 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "record_bytes", r->field->size);
 	json_number(j, "packets_in", c->in);
 	json_number(j, "bytes_in", c->in_bytes);
+	json_number(j, "packets_injected", c->injected);
 	json_number(j, "packets_out", c->out);
 	json_number(j, "bytes_out", c->out_bytes);
 	json_number(j, "packets_bypassed", c->bypassed);

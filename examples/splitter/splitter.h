@@ -47,6 +47,7 @@ struct splitter_opts {
 	uint16_t queues;
 	uint32_t ring_size;
 	uint32_t max_flows;
+	uint32_t blanks;   /* per queue: for packets and in-band messages of NFs */
 	uint8_t when_full; /* NFMETA_FULL_* */
 	uint8_t placement; /* NFMETA_PLACE_* */
 	uint8_t carrier;   /* NFMETA_CARRIER_*; 0: no flow state */
@@ -167,7 +168,7 @@ struct input {
 extern int timestamp_offset;
 extern uint64_t timestamp_flag;
 
-/* Blanks of a queue, for in-band messages of the NF. */
+/* Blanks of a queue, at least, for in-band messages of the NF. */
 #define BLANKS 32
 
 /* Mbufs that the pool must have. */
@@ -219,9 +220,10 @@ uint16_t port_send(uint16_t port, struct rte_mbuf **pkts, uint16_t n);
 /* ---- report.c ------------------------------------------------------------------ */
 
 struct splitter_counts {
-	/* in = out + backward + dropped (drop_*) + lost; shunted ones are out */
+	/* in + injected = out + backward + dropped (drop_*) + lost; shunted ones are out */
 	uint64_t in, in_bytes;
 	uint64_t out, out_bytes;
+	uint64_t injected; /* made by NFs */
 	uint64_t bypassed; /* of the out: not inspected, the link was full */
 	uint64_t shunted;  /* of the out: not inspected, the NF said so */
 	uint64_t shunted_bytes;

@@ -127,7 +127,7 @@ expect() {
 }
 
 counters_close() {
-	expect splitter '.packets_in == .packets_out + .packets_backward
+	expect splitter '.packets_in + .packets_injected == .packets_out + .packets_backward
 		+ ([.dropped[]] | add) + .lost'
 }
 
