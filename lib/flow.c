@@ -391,21 +391,29 @@ way_down(struct nfmeta_link *link, struct upfront *q, const struct nfmeta_flow_b
 
 /* ---- the backlog ---- */
 
-static void
-backlog_copy(struct feed *f, uint32_t at, void *out, const void *in, size_t words)
+/* Words from "at" to the end of the ring; the rest of n is at its begin. */
+static size_t
+backlog_first(const struct feed *f, uint32_t at, size_t n)
 {
-	uint32_t mask = f->backlog_size - 1, first = f->backlog_size - (at & mask);
-	uint64_t *slot = f->backlog + (at & mask);
+	return RTE_MIN(n, (size_t)(f->backlog_size - (at & (f->backlog_size - 1))));
+}
 
-	if (words < first)
-		first = (uint32_t)words;
-	if (in != NULL) {
-		memcpy(slot, in, first * 8);
-		memcpy(f->backlog, (const uint64_t *)in + first, (words - first) * 8);
-	} else {
-		memcpy(out, slot, first * 8);
-		memcpy((uint64_t *)out + first, f->backlog, (words - first) * 8);
-	}
+static void
+backlog_write(struct feed *f, uint32_t at, const void *in, size_t words)
+{
+	size_t first = backlog_first(f, at, words);
+
+	memcpy(f->backlog + (at & (f->backlog_size - 1)), in, first * 8);
+	memcpy(f->backlog, (const uint64_t *)in + first, (words - first) * 8);
+}
+
+static void
+backlog_read(const struct feed *f, uint32_t at, void *out, size_t words)
+{
+	size_t first = backlog_first(f, at, words);
+
+	memcpy(out, f->backlog + (at & (f->backlog_size - 1)), first * 8);
+	memcpy((uint64_t *)out + first, f->backlog, (words - first) * 8);
 }
 
 static bool
@@ -415,9 +423,9 @@ backlog_put(struct feed *f, const struct nfmeta_flow_batch *head, const void *en
 
 	if (f->backlog_size - (f->backlog_tail - f->backlog_head) < words)
 		return false;
-	backlog_copy(f, f->backlog_tail, NULL, head, HEADER_WORDS);
+	backlog_write(f, f->backlog_tail, head, HEADER_WORDS);
 	if (bytes != 0)
-		backlog_copy(f, f->backlog_tail + HEADER_WORDS, NULL, entries, bytes / 8);
+		backlog_write(f, f->backlog_tail + HEADER_WORDS, entries, bytes / 8);
 	f->backlog_tail += words;
 	f->backlog_messages++;
 	return true;
@@ -482,9 +490,9 @@ nfmeta__flow_flush(struct nfmeta_link *link, struct upfront *q)
 	size_t bytes;
 
 	while (f->backlog_head != f->backlog_tail) {
-		backlog_copy(f, f->backlog_head, &message.head, NULL, HEADER_WORDS);
+		backlog_read(f, f->backlog_head, &message.head, HEADER_WORDS);
 		bytes = message_bytes(&message.head) - sizeof(message.head);
-		backlog_copy(f, f->backlog_head + HEADER_WORDS, message.words, NULL, bytes / 8);
+		backlog_read(f, f->backlog_head + HEADER_WORDS, message.words, bytes / 8);
 		if (!way_down(link, q, &message.head, message.words, bytes))
 			return;
 		f->backlog_head += (uint32_t)(HEADER_WORDS + bytes / 8);

@@ -411,20 +411,28 @@ make_ring(struct rte_ring **ring, char out[NFMETA_NAME_SIZE], const char *name, 
 		out, ring_bytes(capacity), wanted);
 }
 
-/* These go to the NF; returns how many of them can be told from others later: all. */
+/*
+ * These go to the NF; returns how many could be noted: all.  (The map is copied, because a
+ * byte that is written may be anything to the compiler.)
+ */
 static __rte_always_inline uint32_t
 mark(struct upfront *q, struct rte_mbuf *const *pkts, uint32_t n, uint8_t what)
 {
+	struct map map = q->map;
 	uint64_t place;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		place = place_of(q, pkts[i]);
-		if (unlikely(place >= q->places)) { /* of a pool that was made after the link */
-			if (!nfmeta__map_make(q) || (place = place_of(q, pkts[i])) >= q->places)
+		place = place_of(&map, pkts[i]);
+		if (unlikely(place >= map.places)) { /* of a pool that was made after the link */
+			if (!nfmeta__map_make(q))
+				return i;
+			map = q->map;
+			place = place_of(&map, pkts[i]);
+			if (place >= map.places)
 				return i;
 		}
-		q->map[place] = what;
+		map.at[place] = what;
 	}
 	return n;
 }
@@ -435,7 +443,7 @@ unmark(struct upfront *q, struct rte_mbuf *const *pkts, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		q->map[place_of(q, pkts[i])] = AT_NONE;
+		q->map.at[place_of(&q->map, pkts[i])] = AT_NONE;
 }
 
 /* Put blanks on the ring, a bulk at a time; as many as the pool has, if it has too few. */
@@ -524,20 +532,26 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 
 /* Only what went to the NF is freed: on the up ring may be anything. */
 static void
+free_element(struct upfront *q, const void *e)
+{
+	struct rte_mbuf *m = (struct rte_mbuf *)((uintptr_t)e & ~(uintptr_t)NFMETA_HOW_MASK);
+	uint64_t place = place_of(&q->map, m);
+
+	if (place >= q->map.places || q->map.at[place] == AT_NONE)
+		return;
+	q->map.at[place] = AT_NONE;
+	rte_pktmbuf_free(m);
+}
+
+static void
 free_ring(struct upfront *q, struct rte_ring *ring)
 {
-	struct rte_mbuf *m;
 	void *e;
 
 	if (ring == NULL)
 		return;
-	while (rte_ring_sc_dequeue(ring, &e) == 0) {
-		m = (struct rte_mbuf *)((uintptr_t)e & ~(uintptr_t)NFMETA_HOW_MASK);
-		if (place_of(q, m) >= q->places || q->map[place_of(q, m)] == AT_NONE)
-			continue;
-		q->map[place_of(q, m)] = AT_NONE;
-		rte_pktmbuf_free(m);
-	}
+	while (rte_ring_sc_dequeue(ring, &e) == 0)
+		free_element(q, e);
 	rte_ring_free(ring);
 }
 
@@ -556,8 +570,7 @@ unmake(struct nfmeta_link *link)
 		free_ring(q, q->up);
 		free_ring(q, q->blank);
 		for (; q->stash_head < q->stash_tail; q->stash_head++)
-			rte_pktmbuf_free((struct rte_mbuf *)((uintptr_t)q->stash[q->stash_head] &
-							     ~(uintptr_t)NFMETA_HOW_MASK));
+			free_element(q, q->stash[q->stash_head]);
 		free(q->stash);
 		for (; q->dead != NULL && q->dead_at < q->dead_all; q->dead_at++)
 			rte_pktmbuf_free(q->dead[q->dead_at]);
@@ -846,54 +859,26 @@ nfmeta__meta_send(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *
 	return false;
 }
 
-/* An NF may give back only what it was given, as what it was given. */
-static __rte_noinline void *
-mend(struct upfront *q, uintptr_t e, uint8_t what)
+/* An NF may give back only what it was given, as what it was given: the right disposition. */
+static __rte_noinline uint8_t
+mend(struct upfront *q, uint8_t what)
 {
-	uintptr_t m = e & ~(uintptr_t)NFMETA_HOW_MASK;
-
 	switch (what) {
 	case AT_PACKET:
-		return (void *)(m | NFMETA_DROP);
+		return NFMETA_DROP;
 	case AT_META:
-		return (void *)(m | NFMETA_META);
+		return NFMETA_META;
 	case AT_BLANK:
-		return (void *)(m | NFMETA_INJECTED | NFMETA_DROP);
-	default:
-		q->foreign++;
-		return NULL;
+		return NFMETA_INJECTED | NFMETA_DROP;
 	}
+	q->foreign++;
+	return NFMETA_HOW_MASK + 1; /* none */
 }
 
-/* What came up is not at the NF any more; returns how many of n are left: others are foreign. */
-static __rte_always_inline uint32_t
-unmark_up(struct upfront *q, void **up, uint32_t n)
-{
-	/* AT_* by disposition, four bits each */
-	const uint32_t wanted = AT_PACKET | AT_PACKET << 4 | AT_PACKET << 8 | AT_META << 12 |
-				AT_BLANK << 16 | AT_BLANK << 20 | AT_BLANK << 24 | AT_BLANK << 28;
-	uint32_t i, foreign = 0, k;
-
-	for (i = 0; i < n; i++) {
-		uintptr_t e = (uintptr_t)up[i];
-		uint64_t place = place_of(q, (const void *)e);
-		uint8_t what = likely(place < q->places) ? q->map[place] : AT_NONE;
-
-		if (unlikely(what != (wanted >> (e & NFMETA_HOW_MASK) * 4 & 0xf))) {
-			up[i] = mend(q, e, what);
-			foreign += up[i] == NULL;
-			if (what == AT_NONE)
-				continue;
-		}
-		q->map[place] = AT_NONE;
-	}
-	if (likely(foreign == 0))
-		return n;
-	for (i = k = 0; i < n; i++)
-		if (up[i] != NULL)
-			up[k++] = up[i];
-	return k;
-}
+/* Of the map, by disposition, four bits each. */
+#define AT_OF_HOW                                                                                  \
+	(AT_PACKET | AT_PACKET << 4 | AT_PACKET << 8 | AT_META << 12 | AT_BLANK << 16 |            \
+	 AT_BLANK << 20 | AT_BLANK << 24 | AT_BLANK << 28)
 
 /* Move what the NF returned out of the way, so that it makes room. */
 static bool
@@ -905,7 +890,6 @@ stash(struct nfmeta_link *link, struct upfront *q)
 		q->stash_head = q->stash_tail = 0;
 	n = rte_ring_sc_dequeue_burst(q->up, (void **)&q->stash[q->stash_tail],
 				      link->stash_size - q->stash_tail, NULL);
-	n = unmark_up(q, (void **)&q->stash[q->stash_tail], n);
 	for (i = 0; i < n; i++)
 		packets += ((uintptr_t)q->stash[q->stash_tail + i] & NFMETA_INJECTED) == 0;
 	q->stash_tail += n;
@@ -1014,9 +998,11 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 	struct upfront *q = &link->q[queue];
 	uint32_t stashed, injected, old, metas, came, i, k;
 	unsigned int left = 0;
+	struct map map;
 
 	if (unlikely(queue >= link->served))
 		return 0;
+	map = q->map;
 again:
 	stashed = injected = old = metas = 0;
 	if (unlikely(q->stash_head < q->stash_tail)) {
@@ -1024,25 +1010,35 @@ again:
 		memcpy(pkts, &q->stash[q->stash_head], stashed * sizeof(*pkts));
 		q->stash_head += stashed;
 	}
-	came = rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, &left);
-	k = stashed + unmark_up(q, (void **)(pkts + stashed), came);
-	if (unlikely(k == 0 && came != 0)) /* 0 means that there was nothing */
-		goto again;
+	came = stashed +
+	       rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, &left);
 	/* Both lines of the mbuf: receiving, classifying and freeing write to them. */
 	ahead(q->up, left, n, RTE_CACHE_LINE_SIZE, true);
-	for (i = 0; i < k; i++) {
+	for (i = k = 0; i < came; i++) {
 		uintptr_t e = (uintptr_t)pkts[i];
+		uint64_t place = place_of(&map, (void *)e);
+		uint8_t h = e & NFMETA_HOW_MASK;
+		uint8_t what = likely(place < map.places) ? map.at[place] : AT_NONE;
 
-		how[i] = e & NFMETA_HOW_MASK;
-		pkts[i] = (struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK);
-		injected += how[i] >> 2;
-		metas += (how[i] & NFMETA_META) == NFMETA_META;
-		if (i < stashed)
-			old += how[i] >> 2 == 0;
+		if (i < stashed) /* it counts as a packet that is back */
+			old += h >> 2 == 0;
+		if (unlikely(what != (AT_OF_HOW >> 4 * h & 0xf))) {
+			h = mend(q, what);
+			if (h > NFMETA_HOW_MASK)
+				continue;
+		}
+		map.at[place] = AT_NONE;
+		how[k] = h;
+		pkts[k++] = (struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK);
+		injected += h >> 2;
+		metas += (h & NFMETA_META) == NFMETA_META;
 	}
+	q->back += k - injected;
+	q->back -= old;
+	if (unlikely(k == 0 && came != 0)) /* all foreign; 0 means that there was nothing */
+		goto again;
 	if (k != 0) {
 		q->collected += k - injected;
-		q->back += k - injected - old;
 		put(&q->shared->collected, q->collected);
 	}
 	if (injected != 0) {

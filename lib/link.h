@@ -92,6 +92,30 @@ struct sync {
 	struct reader in;
 };
 
+/* What is at an NF. */
+#define AT_NONE 0
+#define AT_PACKET 1
+#define AT_BLANK 2
+#define AT_META 3
+#define AT_RING 0x80 /* bit, while reclaiming: it was found on a ring */
+
+/*
+ * A byte of AT_* for each place where an mbuf can begin.  The primary's own; a dead NF
+ * can neither forge nor forget it.
+ */
+struct map {
+	uint8_t *at;
+	uintptr_t base;	 /* address of the first place */
+	uint64_t places; /* 1 << shift bytes apart, less than any two mbufs are */
+	uint32_t shift;
+};
+
+static inline uint64_t
+place_of(const struct map *map, const void *m)
+{
+	return ((uintptr_t)m - map->base) >> map->shift;
+}
+
 /* The primary's side of a queue.  Counters are what the shared ones mirror. */
 struct upfront {
 	struct rte_ring *down;
@@ -110,14 +134,7 @@ struct upfront {
 	uint32_t stash_head;
 	uint32_t stash_tail;
 	int lease;
-	/*
-	 * What is at the NF: a byte of AT_* for each place where an mbuf can begin.  The
-	 * primary's own; a dead NF can neither forge nor forget it.
-	 */
-	uint8_t *map;
-	uintptr_t base;	 /* address of the first place */
-	uint64_t places; /* 1 << shift bytes apart, less than any two mbufs are */
-	uint32_t shift;
+	struct map map;
 	bool reclaiming;	/* the NF died: its lease is ours, what it had is in dead[] */
 	struct rte_mbuf **dead; /* oldest first */
 	uint32_t dead_at, dead_hands, dead_all; /* next; first those from its hands */
@@ -175,19 +192,6 @@ static inline uint64_t
 get(const uint64_t *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
-
-/* What is at an NF. */
-#define AT_NONE 0
-#define AT_PACKET 1
-#define AT_BLANK 2
-#define AT_META 3
-#define AT_RING 0x80 /* bit, while reclaiming: it was found on a ring */
-
-static inline uint64_t
-place_of(const struct upfront *q, const void *m)
-{
-	return ((uintptr_t)m - q->base) >> q->shift;
 }
 
 /* ---- reclaim.c for link.c --------------------------------------------------- */

@@ -84,11 +84,11 @@ see_all(struct upfront *q, void (*see)(struct upfront *, struct rte_mbuf *, void
 static void
 carry_over(struct upfront *q, struct rte_mbuf *m, void *arg)
 {
-	const struct upfront *old = arg;
-	uint64_t was = place_of(old, m), is = place_of(q, m);
+	const struct map *old = arg;
+	uint64_t was = place_of(old, m), is = place_of(&q->map, m);
 
-	if (was < old->places && is < q->places)
-		q->map[is] = old->map[was];
+	if (was < old->places && is < q->map.places)
+		q->map.at[is] = old->at[was];
 }
 
 /* Most of it is never touched and takes no memory: pools may lie far from each other. */
@@ -96,27 +96,24 @@ bool
 nfmeta__map_make(struct upfront *q)
 {
 	struct span s = {.lo = UINTPTR_MAX, .least = UINT32_MAX};
-	struct upfront old = *q;
+	struct map old = q->map;
 	uint64_t places;
 	uint32_t shift;
-	uint8_t *map;
+	void *at;
 
 	rte_mempool_walk(add_pool, &s);
 	if (s.lo >= s.hi)
 		return true; /* no pool yet */
 	shift = 31 - (uint32_t)__builtin_clz(s.least);
 	places = ((s.hi - s.lo) >> shift) + 1;
-	map = mmap(NULL, places, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (map == MAP_FAILED)
+	at = mmap(NULL, places, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		  -1, 0);
+	if (at == MAP_FAILED)
 		return false;
-	q->map = map;
-	q->base = s.lo;
-	q->places = places;
-	q->shift = shift;
-	if (old.map != NULL) {
+	q->map = (struct map){.at = at, .base = s.lo, .places = places, .shift = shift};
+	if (old.at != NULL) {
 		see_all(q, carry_over, &old);
-		munmap(old.map, old.places);
+		munmap(old.at, old.places);
 	}
 	return true;
 }
@@ -124,11 +121,11 @@ nfmeta__map_make(struct upfront *q)
 static void
 free_one(struct upfront *q, struct rte_mbuf *m, void *arg)
 {
-	uint64_t place = place_of(q, m);
+	uint64_t place = place_of(&q->map, m);
 
-	if (place >= q->places || q->map[place] == AT_NONE)
+	if (place >= q->map.places || q->map.at[place] == AT_NONE)
 		return;
-	q->map[place] = AT_NONE;
+	q->map.at[place] = AT_NONE;
 	rte_pktmbuf_free(m);
 	*(uint64_t *)arg += 1;
 }
@@ -138,13 +135,12 @@ nfmeta__map_free(struct upfront *q, bool missing)
 {
 	uint64_t n = 0;
 
-	if (q->map == NULL)
+	if (q->map.at == NULL)
 		return 0;
 	if (missing)
 		see_all(q, free_one, &n);
-	munmap(q->map, q->places);
-	q->map = NULL;
-	q->places = 0;
+	munmap(q->map.at, q->map.places);
+	q->map = (struct map){0};
 	return n;
 }
 
@@ -226,11 +222,11 @@ find_slot(struct upfront *q, const struct rte_ring *ring, uint32_t slot, uint8_t
 {
 	void *const *slots = (void *const *)&ring[1];
 	uintptr_t e = (uintptr_t)slots[slot & ring->mask] & ~(uintptr_t)NFMETA_HOW_MASK;
-	uint64_t place = place_of(q, (void *)e);
+	uint64_t place = place_of(&q->map, (void *)e);
 
-	if (place >= q->places || q->map[place] != what)
+	if (place >= q->map.places || q->map.at[place] != what)
 		return NULL;
-	q->map[place] = becomes;
+	q->map.at[place] = becomes;
 	return (struct rte_mbuf *)e;
 }
 
@@ -244,11 +240,11 @@ static void
 from_hands(struct upfront *q, struct rte_mbuf *m, void *arg)
 {
 	struct hands *h = arg;
-	uint64_t place = place_of(q, m);
+	uint64_t place = place_of(&q->map, m);
 
-	if (place >= q->places)
+	if (place >= q->map.places)
 		return;
-	switch (q->map[place]) {
+	switch (q->map.at[place]) {
 	case AT_PACKET:
 		if (h->first == 0)
 			return;
@@ -264,7 +260,7 @@ from_hands(struct upfront *q, struct rte_mbuf *m, void *arg)
 	default:
 		return;
 	}
-	q->map[place] = AT_NONE;
+	q->map.at[place] = AT_NONE;
 }
 
 /*
@@ -309,7 +305,7 @@ gather(struct upfront *q)
 	for (i = 0; i < n; i++)
 		find_slot(q, blank, blank->cons.tail + i, AT_BLANK | AT_RING, AT_BLANK);
 	for (i = q->dead_hands; i < end; i++)
-		q->map[place_of(q, q->dead[i])] = AT_NONE;
+		q->map.at[place_of(&q->map, q->dead[i])] = AT_NONE;
 	q->unstocked += h.blanks;
 	q->dead_at = h.first;
 	q->dead_all = end;
