@@ -803,9 +803,7 @@ way_up(struct nfmeta_link *link, uint8_t type, const void *entries, uint16_t n, 
 		.type = type,
 		.count = n,
 		.entry_size = entry_size,
-		.source = (uint16_t)(((const uint8_t *)nf->shared - (const uint8_t *)link->shared -
-				      link->shared->queue_offset) /
-				     link->shared->queue_size),
+		.source = link->queue,
 		.ask = type == NFMETA_MSG_RESYNC ? s->ask : 0,
 		.instance = link->instance,
 		.epoch = s->epoch,
@@ -1110,8 +1108,7 @@ nfmeta_flow_stats(const struct nfmeta_link *link, uint16_t queue, struct nfmeta_
 				    link->shared->name, link->queues - 1u, queue);
 	if (link->carrier == 0)
 		return no_carrier(link);
-	q = (const void *)((const uint8_t *)link->shared + link->shared->queue_offset +
-			   (uint32_t)queue * link->shared->queue_size);
+	q = nfmeta__current_queue(link, queue);
 	now.sent = get(&q->flow_sent);
 	now.lost = get(&q->flow_lost);
 	now.seen = get(&q->flow_seen);

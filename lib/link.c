@@ -48,12 +48,12 @@
 #define LEASE_NF 0
 #define LEASE_PRIMARY 1
 
-static struct nfmeta_shared_queue *
-shared_queue(const struct nfmeta_link *link, uint32_t queue)
+struct nfmeta_shared_queue *
+nfmeta__place(const struct nfmeta_link *link, uint32_t place)
 {
 	const struct nfmeta_shared_link *s = link->shared;
 
-	return (void *)((uint8_t *)link->shared + s->queue_offset + queue * s->queue_size);
+	return (void *)((uint8_t *)link->shared + s->queue_offset + place * s->queue_size);
 }
 
 /* ---- Names --------------------------------------------------------------- */
@@ -65,9 +65,9 @@ zone_name(char out[NFMETA_NAME_SIZE], const char *name)
 }
 
 static void
-ring_name(char out[NFMETA_NAME_SIZE], const char *name, char kind, uint32_t queue)
+ring_name(char out[NFMETA_NAME_SIZE], const char *name, char kind, uint32_t number)
 {
-	snprintf(out, NFMETA_NAME_SIZE, "nfm.%s.%c%u", name, kind, queue);
+	snprintf(out, NFMETA_NAME_SIZE, "nfm.%s.%c%u", name, kind, number);
 }
 
 static int
@@ -124,8 +124,8 @@ lease_held(int fd, int byte)
 }
 
 /* What a dead primary left under this name does not count: the file is made anew. */
-static int
-lease_create(const char *name, uint32_t queue)
+int
+nfmeta__lease_create(const char *name, uint32_t queue)
 {
 	char path[PATH_MAX];
 	int fd, rc;
@@ -143,7 +143,10 @@ lease_create(const char *name, uint32_t queue)
 	return rc;
 }
 
-/* Open the lease and try to take it; a file that was replaced meanwhile is as good as none. */
+/*
+ * Open the lease and try to take it; a file that was replaced meanwhile is as good as
+ * none.  -1: errno says why.
+ */
 static int
 lease_open(const char *name, uint32_t queue, bool *mine)
 {
@@ -162,7 +165,14 @@ lease_open(const char *name, uint32_t queue, bool *mine)
 		return fd;
 	close(fd);
 	*mine = false;
+	errno = ENOENT;
 	return -1;
+}
+
+bool
+nfmeta__lease_held(int lease)
+{
+	return lease_held(lease, LEASE_NF);
 }
 
 int
@@ -393,10 +403,11 @@ ring_bytes(uint32_t capacity)
 }
 
 static int
-make_ring(struct rte_ring **ring, char out[NFMETA_NAME_SIZE], const char *name, char kind,
-	  uint32_t queue, uint32_t capacity, size_t wanted)
+make_ring(struct rte_ring **ring, const char *name, char kind, uint32_t number, uint32_t capacity)
 {
-	ring_name(out, name, kind, queue);
+	char out[NFMETA_NAME_SIZE];
+
+	ring_name(out, name, kind, number);
 	*ring = rte_ring_create(out, capacity, SOCKET_ID_ANY,
 				RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
 	if (*ring != NULL)
@@ -404,11 +415,82 @@ make_ring(struct rte_ring **ring, char out[NFMETA_NAME_SIZE], const char *name, 
 	if (rte_errno == EEXIST)
 		return nfmeta__fail(EEXIST, "a ring '%s' exists already: choose another link name",
 				    out);
-	return nfmeta__fail(
-		ENOMEM,
-		"no memory for ring '%s' (%zu bytes; the whole link takes %zu): give the "
-		"primary more hugepage memory",
-		out, ring_bytes(capacity), wanted);
+	return -ENOMEM;
+}
+
+static size_t
+rings_bytes(const struct nfmeta_link *link)
+{
+	uint32_t flow = link->shared->flow_ring;
+
+	return ring_bytes(link->ring_size) + ring_bytes(link->ring_size + link->blanks) +
+	       (link->blanks != 0 ? ring_bytes(link->blanks) : 0) +
+	       (flow != 0 ? ring_bytes(flow) : 0) +
+	       (link->carrier == NFMETA_CARRIER_RING ? ring_bytes(flow) : 0);
+}
+
+int
+nfmeta__rings_make(const struct nfmeta_link *link, uint32_t number, struct rings *r)
+{
+	uint32_t size = link->ring_size, blanks = link->blanks, flow = link->shared->flow_ring;
+	const char *name = link->shared->name;
+	int rc;
+
+	memset(r, 0, sizeof(*r));
+	rc = make_ring(&r->down, name, 'd', number, size);
+	if (rc == 0)
+		rc = make_ring(&r->up, name, 'u', number, size + blanks);
+	if (rc == 0 && blanks != 0)
+		rc = make_ring(&r->blank, name, 'b', number, blanks);
+	if (rc == 0 && link->carrier == NFMETA_CARRIER_RING)
+		rc = make_ring(&r->flow_down, name, 'f', number, flow);
+	if (rc == 0 && flow != 0)
+		rc = make_ring(&r->flow_up, name, 'v', number, flow);
+	if (rc == 0)
+		return 0;
+	nfmeta__rings_free(r);
+	if (rc == -ENOMEM)
+		nfmeta__fail(
+			ENOMEM,
+			"no memory for the rings of link '%s': %zu bytes a queue, %u queues, %u "
+			"spare ones: give the primary more hugepage memory",
+			name, rings_bytes(link), link->queues, link->spares);
+	return rc;
+}
+
+void
+nfmeta__rings_free(struct rings *r)
+{
+	rte_ring_free(r->down);
+	rte_ring_free(r->up);
+	rte_ring_free(r->blank);
+	rte_ring_free(r->flow_down);
+	rte_ring_free(r->flow_up);
+	memset(r, 0, sizeof(*r));
+}
+
+static void
+put_name(char out[NFMETA_NAME_SIZE], const struct rte_ring *ring)
+{
+	if (ring != NULL)
+		snprintf(out, NFMETA_NAME_SIZE, "%s", ring->name);
+}
+
+void
+nfmeta__rings_use(struct upfront *q, const struct rings *r)
+{
+	put_name(q->shared->down, r->down);
+	put_name(q->shared->up, r->up);
+	put_name(q->shared->blank, r->blank);
+	put_name(q->shared->flow_down, r->flow_down);
+	put_name(q->shared->flow_up, r->flow_up);
+	q->down = r->down;
+	q->up = r->up;
+	q->blank = r->blank;
+	if (q->feed == NULL)
+		return;
+	q->feed->down = r->flow_down;
+	q->feed->in = (struct reader){.ring = r->flow_up};
 }
 
 /*
@@ -474,38 +556,25 @@ restock(struct nfmeta_link *link, struct upfront *q)
 }
 
 static int
-make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_opts *o,
-	   size_t wanted, bool leases)
+make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_opts *o, bool leases)
 {
 	struct upfront *q = &link->q[queue];
-	struct nfmeta_shared_queue *s = shared_queue(link, queue);
-	struct rte_ring *down = NULL, *up = NULL;
-	const char *name = link->shared->name;
+	struct rings rings;
 	int rc;
 
-	q->shared = s;
+	q->shared = nfmeta__place(link, queue);
+	q->place = queue;
 	q->limit = o->ring_size;
 	q->restock_at = UINT32_MAX;
-	rc = make_ring(&q->down, s->down, name, 'd', queue, o->ring_size, wanted);
-	if (rc == 0)
-		rc = make_ring(&q->up, s->up, name, 'u', queue, o->ring_size + o->blanks, wanted);
-	if (rc == 0 && o->blanks != 0)
-		rc = make_ring(&q->blank, s->blank, name, 'b', queue, o->blanks, wanted);
-	if (rc == 0 && o->carrier == NFMETA_CARRIER_RING)
-		rc = make_ring(&down, s->flow_down, name, 'f', queue, o->flow_ring, wanted);
-	if (rc == 0 && o->carrier != 0 && o->carrier != NFMETA_CARRIER_INBAND)
-		rc = make_ring(&up, s->flow_up, name, 'v', queue, o->flow_ring, wanted);
-	if (rc == 0 && o->carrier != 0)
+	if (o->carrier != 0) {
 		rc = nfmeta__feed_make(link, q, o->flow_backlog);
-	if (rc != 0) {
-		rte_ring_free(down);
-		rte_ring_free(up);
+		if (rc != 0)
+			return rc;
+	}
+	rc = nfmeta__rings_make(link, queue, &rings);
+	if (rc != 0)
 		return rc;
-	}
-	if (q->feed != NULL) {
-		q->feed->down = down;
-		q->feed->in.ring = up;
-	}
+	nfmeta__rings_use(q, &rings);
 	if (o->when_full == NFMETA_FULL_WAIT) {
 		q->stash = calloc(link->stash_size, sizeof(*q->stash));
 		if (q->stash == NULL)
@@ -515,7 +584,7 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 	if (!nfmeta__map_make(q))
 		return nfmeta__fail(ENOMEM, "no memory to note which packets are at the NF");
 	if (leases) {
-		q->lease = lease_create(name, queue);
+		q->lease = nfmeta__lease_create(link->shared->name, queue);
 		if (q->lease < 0)
 			return q->lease;
 	}
@@ -527,6 +596,28 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 		while (restock(link, q))
 			;
 	}
+	return 0;
+}
+
+/* Their structs are behind those of the queues: each queue can leave its first for good. */
+static int
+make_spares(struct nfmeta_link *link, uint32_t n)
+{
+	uint32_t i;
+	int rc;
+
+	link->spare = calloc(n, sizeof(*link->spare));
+	link->free_place = calloc(link->queues + n, sizeof(*link->free_place));
+	if (link->spare == NULL || link->free_place == NULL)
+		return nfmeta__fail(ENOMEM, "no memory for %u spare queues", n);
+	for (i = 0; i < n; i++) {
+		rc = nfmeta__rings_make(link, NFMETA_QUEUES_MAX + i, &link->spare[i]);
+		if (rc != 0)
+			return rc;
+		link->spares++;
+	}
+	for (i = link->queues + n; i > 0; i--)
+		link->free_place[link->free_places++] = link->queues + i - 1;
 	return 0;
 }
 
@@ -576,14 +667,18 @@ unmake(struct nfmeta_link *link)
 			rte_pktmbuf_free(q->dead[q->dead_at]);
 		free(q->dead);
 		nfmeta__feed_free(q);
-		orphans +=
-			nfmeta__map_free(q, q->sent != q->collected || q->stocked != q->unstocked);
+		orphans += nfmeta__map_free(&q->map,
+					    q->sent != q->collected || q->stocked != q->unstocked);
 		if (q->lease >= 0) {
 			lease_path(path, link->shared->name, i);
 			unlink(path);
 			close(q->lease);
 		}
 	}
+	while (link->spares > 0)
+		nfmeta__rings_free(&link->spare[--link->spares]);
+	free(link->spare);
+	free(link->free_place);
 	if (link->zone != NULL) {
 		__atomic_store_n(&link->shared->magic, 0, __ATOMIC_RELEASE);
 		rte_memzone_free(link->zone);
@@ -659,6 +754,11 @@ read_opts(struct nfmeta_link_opts *o, const struct nfmeta_link_opts *given)
 	if (o->when_full > NFMETA_FULL_BYPASS)
 		return nfmeta__fail(EINVAL, "when_full is %u: NFMETA_FULL_DROP, _WAIT or _BYPASS",
 				    o->when_full);
+	if (o->spares == 0)
+		o->spares = 1;
+	if (o->spares > NFMETA_QUEUES_MAX)
+		return nfmeta__fail(EINVAL, "spares is %u: at most %d are allowed", o->spares,
+				    NFMETA_QUEUES_MAX);
 	if (o->blanks > BLANKS_MAX)
 		return nfmeta__fail(EINVAL, "blanks is %u: at most %d are allowed", o->blanks,
 				    BLANKS_MAX);
@@ -713,7 +813,7 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 			return rc;
 	}
 
-	len = sizeof(*s) + o.queues * sizeof(struct nfmeta_shared_queue);
+	len = sizeof(*s) + (2 * o.queues + o.spares) * sizeof(struct nfmeta_shared_queue);
 	rings = o.carrier == NFMETA_CARRIER_RING ? 2 : o.carrier == NFMETA_CARRIER_TABLE;
 	wanted = len + o.queues * (ring_bytes(o.ring_size) + ring_bytes(o.ring_size + o.blanks) +
 				   (o.blanks ? ring_bytes(o.blanks) : 0) +
@@ -781,7 +881,14 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	leases = leases_in_use();
 	for (i = 0; i < o.queues; i++) {
 		link->served = (uint16_t)(i + 1);
-		rc = make_queue(link, i, &o, wanted, leases);
+		rc = make_queue(link, i, &o, leases);
+		if (rc != 0) {
+			unmake(link);
+			return rc;
+		}
+	}
+	if (leases) {
+		rc = make_spares(link, o.spares);
 		if (rc != 0) {
 			unmake(link);
 			return rc;
@@ -1098,12 +1205,31 @@ nfmeta__not_nf(const struct nfmeta_link *link)
 	return nfmeta__fail(EINVAL, "this is for the handle that nfmeta_link_attach() gave");
 }
 
+static int
+look_at_peer(const struct upfront *q)
+{
+	const struct nfmeta_shared_queue *s = q->shared;
+	uint32_t state, epoch;
+	bool held;
+
+	for (;;) {
+		state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+		if (state == NFMETA_QUEUE_FREE)
+			return NFMETA_PEER_NONE;
+		if (q->lease < 0)
+			return NFMETA_PEER_ALIVE; /* a thread of this process */
+		epoch = __atomic_load_n(&s->epoch, __ATOMIC_ACQUIRE);
+		held = lease_held(q->lease, LEASE_NF);
+		/* An NF that left and one that came in between look like one that died. */
+		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == state &&
+		    __atomic_load_n(&s->epoch, __ATOMIC_ACQUIRE) == epoch)
+			return held ? NFMETA_PEER_ALIVE : NFMETA_PEER_DEAD;
+	}
+}
+
 int
 nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue)
 {
-	struct nfmeta_shared_queue *s;
-	uint32_t state, epoch;
-	bool held;
 	int rc;
 
 	rc = not_primary(link);
@@ -1112,20 +1238,11 @@ nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue)
 	if (rc != 0)
 		return rc;
 	__atomic_fetch_add(&link->shared->heartbeat, 1, __ATOMIC_RELAXED);
-	s = link->q[queue].shared;
-	for (;;) {
-		state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
-		if (state == NFMETA_QUEUE_FREE)
-			return NFMETA_PEER_NONE;
-		if (link->q[queue].lease < 0)
-			return NFMETA_PEER_ALIVE; /* a thread of this process */
-		epoch = __atomic_load_n(&s->epoch, __ATOMIC_ACQUIRE);
-		held = lease_held(link->q[queue].lease, LEASE_NF);
-		/* An NF that left and one that came in between look like one that died. */
-		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == state &&
-		    __atomic_load_n(&s->epoch, __ATOMIC_ACQUIRE) == epoch)
-			return held ? NFMETA_PEER_ALIVE : NFMETA_PEER_DEAD;
-	}
+	rte_spinlock_lock(&link->slow);
+	nfmeta__fenced_sweep(link, queue);
+	rc = look_at_peer(&link->q[queue]);
+	rte_spinlock_unlock(&link->slow);
+	return rc;
 }
 
 void
@@ -1154,6 +1271,8 @@ nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *orphans)
 	for (i = 0; i < link->served; i++) {
 		struct upfront *q = &link->q[i];
 
+		if (!nfmeta__fenced_sweep(link, i))
+			break;
 		if (q->lease >= 0 ? lease_lock(q->lease, LEASE_NF, F_WRLCK) != 0
 				  : __atomic_load_n(&q->shared->state, __ATOMIC_ACQUIRE) !=
 					    NFMETA_QUEUE_FREE)
@@ -1185,8 +1304,9 @@ primary_lives(const struct nfmeta_link *link)
 	/* In the primary itself, asking would drop DPDK's own lock. */
 	if (rte_eal_process_type() == RTE_PROC_PRIMARY)
 		return true;
-	if (link != NULL && link->lease >= 0 && !lease_held(link->lease, LEASE_PRIMARY))
-		return false;
+	/* DPDK opens a file to ask, which a process that gave up its rights cannot. */
+	if (link != NULL && link->lease >= 0)
+		return lease_held(link->lease, LEASE_PRIMARY);
 	return rte_eal_primary_proc_alive(NULL) != 0;
 }
 
@@ -1232,6 +1352,22 @@ find_ring(struct rte_ring **ring, const char *name, uint32_t capacity)
 	return 0;
 }
 
+/* The struct that serves a queue now. */
+static struct nfmeta_shared_queue *
+current_queue(const struct nfmeta_link *link, uint32_t queue)
+{
+	const struct nfmeta_shared_link *s = link->shared;
+	struct nfmeta_shared_queue *q = nfmeta__place(link, queue);
+	uint32_t moved;
+
+	if (link->served != 0)
+		return link->q[queue].shared;
+	moved = s->queue_size < QUEUE_SIZE_FLOW ? 0 : __atomic_load_n(&q->moved, __ATOMIC_ACQUIRE);
+	if (moved == 0 || moved >= (s->size - s->queue_offset) / s->queue_size)
+		return q;
+	return nfmeta__place(link, moved);
+}
+
 /* Everything but taking the queue. */
 static int
 look_at(const struct rte_memzone *zone, const char *name, uint32_t queue, struct nfmeta_link *link)
@@ -1261,8 +1397,9 @@ look_at(const struct rte_memzone *zone, const char *name, uint32_t queue, struct
 	link->zone = zone;
 	link->instance = s->instance;
 	link->queues = s->queue_count;
+	link->queue = (uint16_t)queue;
 	link->field = s->field;
-	link->nf.shared = shared_queue(link, queue);
+	link->nf.shared = current_queue(link, queue);
 	q = link->nf.shared;
 	rc = find_ring(&link->nf.down, q->down, s->ring_size);
 	if (rc == 0)
@@ -1291,7 +1428,7 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 	char zone_str[NFMETA_NAME_SIZE];
 	struct nfmeta_shared_queue *q;
 	uint32_t state = NFMETA_QUEUE_FREE, epoch;
-	int rc;
+	int rc, err = 0;
 
 	if (!primary_lives(NULL))
 		return nfmeta__fail(
@@ -1300,8 +1437,10 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 			"process, start the primary, then start again",
 			rte_eal_get_runtime_dir());
 	/* The lease first: who holds it can trust that the link stays. */
-	if (leases)
+	if (leases) {
 		link->lease = lease_open(name, queue, &mine);
+		err = errno;
+	}
 	zone_name(zone_str, name);
 	zone = rte_memzone_lookup(zone_str);
 	if (zone == NULL)
@@ -1311,9 +1450,11 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 		return rc;
 	q = link->nf.shared;
 	if (leases && link->lease < 0)
-		return nfmeta__fail(NFMETA_ENOLINK,
-				    "link '%s' is there, but not its lease file for queue %u in %s",
-				    name, queue, rte_eal_get_runtime_dir());
+		return nfmeta__fail(
+			NFMETA_ENOLINK,
+			"link '%s' is there, but its lease file for queue %u in %s cannot "
+			"be opened: %s",
+			name, queue, rte_eal_get_runtime_dir(), strerror(err));
 	if (leases && !mine) /* another NF has it, or the primary, which reclaims */
 		state = __atomic_load_n(&q->state, __ATOMIC_ACQUIRE);
 	else
@@ -1577,6 +1718,14 @@ nfmeta_blank_burst(struct nfmeta_link *link, struct rte_mbuf **pkts, uint16_t n)
 	return (uint16_t)k;
 }
 
+/* The NF's own struct is left behind; it is read while the NF lives, and not used again. */
+static bool
+fenced(const struct nfmeta_link *link)
+{
+	return link->shared->queue_size >= QUEUE_SIZE_FLOW &&
+	       __atomic_load_n(&link->nf.shared->moved, __ATOMIC_ACQUIRE) != 0;
+}
+
 int
 nfmeta_link_check(struct nfmeta_link *link)
 {
@@ -1595,6 +1744,12 @@ nfmeta_link_check(struct nfmeta_link *link)
 			"when the primary is back",
 			s->name);
 	}
+	if (fenced(link))
+		return nfmeta__fail(
+			NFMETA_EFENCED,
+			"this NF stood still and was cut off from link '%s': leave its packets "
+			"alone, end this process and start it anew",
+			s->name);
 	if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) != NFMETA_LINK_READY ||
 	    s->instance != link->instance)
 		return nfmeta__fail(
@@ -1615,7 +1770,8 @@ nfmeta_link_detach(struct nfmeta_link *link)
 		return rc;
 	nf = &link->nf;
 	packets = nf->received - nf->returned;
-	if ((packets != 0 || nf->blanks != nf->injected) && !link->gone && primary_lives(link))
+	if ((packets != 0 || nf->blanks != nf->injected) && !link->gone && primary_lives(link) &&
+	    !fenced(link))
 		return nfmeta__fail(EBUSY,
 				    "you still hold %" PRIu64 " packets and %" PRIu64
 				    " blanks of link '%s': return them first",
@@ -1634,6 +1790,14 @@ nfmeta_link_detach(struct nfmeta_link *link)
 }
 
 /* ---- Both ------------------------------------------------------------------------ */
+
+const struct nfmeta_shared_queue *
+nfmeta__current_queue(const struct nfmeta_link *link, uint32_t queue)
+{
+	if (link->served == 0 && queue == link->queue)
+		return link->nf.shared;
+	return current_queue(link, queue);
+}
 
 const struct nfmeta_field *
 nfmeta_link_field(const struct nfmeta_link *link)
@@ -1683,7 +1847,7 @@ nfmeta_link_stats(const struct nfmeta_link *link, uint16_t queue, struct nfmeta_
 	if (rc != 0)
 		return rc;
 	/* Against the way of the packets, so that no difference is negative. */
-	s = shared_queue(link, queue);
+	s = nfmeta__current_queue(link, queue);
 	now.epoch = __atomic_load_n(&s->epoch, __ATOMIC_ACQUIRE);
 	now.collected = get(&s->collected);
 	unstocked = get(&s->unstocked);
@@ -1697,6 +1861,10 @@ nfmeta_link_stats(const struct nfmeta_link *link, uint16_t queue, struct nfmeta_
 		now.reclaimed = link->q[queue].reclaimed;
 		now.orphans = link->q[queue].orphans;
 		now.foreign = link->q[queue].foreign;
+		now.fenced = link->q[queue].cut_off;
+		now.heartbeat = __atomic_load_n(&s->heartbeat, __ATOMIC_RELAXED);
+	} else {
+		now.heartbeat = __atomic_load_n(&link->shared->heartbeat, __ATOMIC_RELAXED);
 	}
 	if (link->carrier == NFMETA_CARRIER_INBAND)
 		without_metas(&now, s);

@@ -24,6 +24,7 @@
 #include <rte_mempool.h>
 #include <rte_memzone.h>
 #include <rte_ring.h>
+#include <rte_spinlock.h>
 
 #include "internal.h"
 
@@ -116,6 +117,20 @@ place_of(const struct map *map, const void *m)
 	return ((uintptr_t)m - map->base) >> map->shift;
 }
 
+/* All rings of a queue; NULL: the link has none of this kind. */
+struct rings {
+	struct rte_ring *down, *up, *blank, *flow_down, *flow_up;
+};
+
+/* What an NF that was cut off may still write to, until its process has ended. */
+struct fenced {
+	struct fenced *next;
+	struct rings rings;
+	struct map map; /* what it had */
+	uint32_t place;
+	int lease;
+};
+
 /* The primary's side of a queue.  Counters are what the shared ones mirror. */
 struct upfront {
 	struct rte_ring *down;
@@ -141,8 +156,11 @@ struct upfront {
 	uint64_t reclaimed;
 	uint64_t orphans;
 	uint64_t foreign;
-	bool behind;	   /* in-band messages wait, which go before the packets to come */
-	struct feed *feed; /* NULL: no flow state */
+	uint32_t place;	       /* number of *shared */
+	uint64_t cut_off;      /* packets that they had */
+	struct fenced *fenced; /* those whose process has not ended */
+	bool behind;	       /* in-band messages wait, which go before the packets to come */
+	struct feed *feed;     /* NULL: no flow state */
 	uint64_t meta_sent;
 	uint64_t meta_collected;
 } __rte_cache_aligned;
@@ -173,12 +191,18 @@ struct nfmeta_link {
 	uint32_t stash_size;
 	uint16_t served; /* queues in q[]: those of the link, or 0 in an NF's handle */
 	uint16_t queues; /* of the link */
+	uint16_t queue;	 /* NF: its own */
 	uint8_t gone;	 /* NF: the primary was seen dead */
 	uint8_t carrier; /* NFMETA_CARRIER_*; 0 */
 	int lease;	 /* NF */
 	uint32_t instance;
 	const struct rte_memzone *zone;
 	struct nfmeta_table *table; /* NULL: none */
+	rte_spinlock_t slow;	    /* cutting off, and looking after those that were */
+	struct rings *spare;	    /* a stack: for queues whose NF is cut off */
+	uint32_t spares;
+	uint32_t *free_place; /* a stack: structs of queues in *shared */
+	uint32_t free_places;
 	struct upfront q[];
 };
 
@@ -199,13 +223,24 @@ get(const uint64_t *counter)
 /* Makes the map of a queue, or makes it anew for pools that came later; false: no memory. */
 bool nfmeta__map_make(struct upfront *q);
 /* "missing": frees also what the map still says is at the NF; returns how many. */
-uint64_t nfmeta__map_free(struct upfront *q, bool missing);
+uint64_t nfmeta__map_free(struct map *map, bool missing);
+/* NFs that were cut off and have ended: what they had is free.  True: none is left. */
+bool nfmeta__fenced_sweep(struct nfmeta_link *link, uint32_t queue);
 
 /* ---- link.c for reclaim.c --------------------------------------------------- */
 
 /* The NF's lease becomes the primary's; 0: it has it, nobody can attach. */
 int nfmeta__lease_seize(struct upfront *q);
 void nfmeta__lease_leave(struct upfront *q);
+/* Makes a lease file anew; what holds the old one is out. */
+int nfmeta__lease_create(const char *name, uint32_t queue);
+bool nfmeta__lease_held(int lease);
+/* Rings of a queue, all or none. */
+int nfmeta__rings_make(const struct nfmeta_link *link, uint32_t number, struct rings *r);
+void nfmeta__rings_free(struct rings *r);
+/* q->shared has no names yet. */
+void nfmeta__rings_use(struct upfront *q, const struct rings *r);
+struct nfmeta_shared_queue *nfmeta__place(const struct nfmeta_link *link, uint32_t place);
 
 /* ---- link.c for flow.c ----------------------------------------------------- */
 
@@ -215,6 +250,9 @@ bool nfmeta__meta_send(struct nfmeta_link *link, struct upfront *q, struct rte_m
 void nfmeta__meta_return(struct nf *nf, struct rte_mbuf *m);
 /* NF: a blank that was made a message goes up. */
 void nfmeta__meta_reply(struct nf *nf, struct rte_mbuf *m);
+/* The counters of a queue that count now. */
+const struct nfmeta_shared_queue *nfmeta__current_queue(const struct nfmeta_link *link,
+							uint32_t queue);
 /* Primary: the caller has read a message that came up with the packets. */
 void nfmeta__meta_done(struct upfront *q, struct rte_mbuf *m);
 /* 0, or -EINVAL and the sentence: not this side's handle, no such queue. */

@@ -4,8 +4,11 @@
 #include "link.h" /* first: it chooses the memory model of rte_ring */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_mbuf.h>
 
@@ -49,8 +52,7 @@ add_pool(struct rte_mempool *mp, void *arg)
 }
 
 struct visit {
-	struct upfront *q;
-	void (*see)(struct upfront *q, struct rte_mbuf *m, void *arg);
+	void (*see)(struct rte_mbuf *m, void *arg);
 	void *arg;
 };
 
@@ -60,7 +62,7 @@ see_object(struct rte_mempool *mp __rte_unused, void *arg, void *object,
 {
 	const struct visit *v = arg;
 
-	v->see(v->q, object, v->arg);
+	v->see(object, v->arg);
 }
 
 static void
@@ -72,23 +74,28 @@ see_pool(struct rte_mempool *mp, void *arg)
 
 /* Calls see() for every mbuf that there is. */
 static void
-see_all(struct upfront *q, void (*see)(struct upfront *, struct rte_mbuf *, void *), void *arg)
+see_all(void (*see)(struct rte_mbuf *, void *), void *arg)
 {
-	struct visit v = {q, see, arg};
+	struct visit v = {see, arg};
 
 	rte_mempool_walk(see_pool, &v);
 }
 
 /* ---- The map -------------------------------------------------------------------- */
 
-static void
-carry_over(struct upfront *q, struct rte_mbuf *m, void *arg)
-{
-	const struct map *old = arg;
-	uint64_t was = place_of(old, m), is = place_of(&q->map, m);
+struct maps {
+	const struct map *from;
+	struct map *to;
+};
 
-	if (was < old->places && is < q->map.places)
-		q->map.at[is] = old->at[was];
+static void
+carry_over(struct rte_mbuf *m, void *arg)
+{
+	const struct maps *maps = arg;
+	uint64_t was = place_of(maps->from, m), is = place_of(maps->to, m);
+
+	if (was < maps->from->places && is < maps->to->places)
+		maps->to->at[is] = maps->from->at[was];
 }
 
 /* Most of it is never touched and takes no memory: pools may lie far from each other. */
@@ -112,36 +119,42 @@ nfmeta__map_make(struct upfront *q)
 		return false;
 	q->map = (struct map){.at = at, .base = s.lo, .places = places, .shift = shift};
 	if (old.at != NULL) {
-		see_all(q, carry_over, &old);
+		see_all(carry_over, &(struct maps){&old, &q->map});
 		munmap(old.at, old.places);
 	}
 	return true;
 }
 
-static void
-free_one(struct upfront *q, struct rte_mbuf *m, void *arg)
-{
-	uint64_t place = place_of(&q->map, m);
+struct freeing {
+	struct map *map;
+	uint64_t n;
+};
 
-	if (place >= q->map.places || q->map.at[place] == AT_NONE)
+static void
+free_one(struct rte_mbuf *m, void *arg)
+{
+	struct freeing *f = arg;
+	uint64_t place = place_of(f->map, m);
+
+	if (place >= f->map->places || f->map->at[place] == AT_NONE)
 		return;
-	q->map.at[place] = AT_NONE;
+	f->map->at[place] = AT_NONE;
 	rte_pktmbuf_free(m);
-	*(uint64_t *)arg += 1;
+	f->n++;
 }
 
 uint64_t
-nfmeta__map_free(struct upfront *q, bool missing)
+nfmeta__map_free(struct map *map, bool missing)
 {
-	uint64_t n = 0;
+	struct freeing f = {.map = map};
 
-	if (q->map.at == NULL)
+	if (map->at == NULL)
 		return 0;
 	if (missing)
-		see_all(q, free_one, &n);
-	munmap(q->map.at, q->map.places);
-	q->map = (struct map){0};
-	return n;
+		see_all(free_one, &f);
+	munmap(map->at, map->places);
+	*map = (struct map){0};
+	return f.n;
 }
 
 /* ---- What a dead NF had ------------------------------------------------------------ */
@@ -231,15 +244,17 @@ find_slot(struct upfront *q, const struct rte_ring *ring, uint32_t slot, uint8_t
 }
 
 struct hands {
+	struct upfront *q;
 	uint32_t first; /* of dead[], filled from behind */
 	uint32_t blanks;
 };
 
 /* Not on a ring: it was in the NF's hands. */
 static void
-from_hands(struct upfront *q, struct rte_mbuf *m, void *arg)
+from_hands(struct rte_mbuf *m, void *arg)
 {
 	struct hands *h = arg;
+	struct upfront *q = h->q;
 	uint64_t place = place_of(&q->map, m);
 
 	if (place >= q->map.places)
@@ -275,7 +290,7 @@ gather(struct upfront *q)
 	const struct rte_ring *down = q->down, *blank = q->blank;
 	uint32_t tail = down->cons.tail, waiting = down->prod.tail - tail, end, i, n;
 	uint32_t at_nf = (uint32_t)(q->sent - q->collected);
-	struct hands h = {0};
+	struct hands h = {.q = q};
 	struct rte_mbuf *m;
 
 	q->dead = malloc((at_nf + 1) * sizeof(struct rte_mbuf *));
@@ -301,7 +316,7 @@ gather(struct upfront *q)
 	n = blank != NULL ? blank->prod.tail - blank->cons.tail : 0;
 	for (i = 0; i < n; i++)
 		find_slot(q, blank, blank->cons.tail + i, AT_BLANK, AT_BLANK | AT_RING);
-	see_all(q, from_hands, &h);
+	see_all(from_hands, &h);
 	for (i = 0; i < n; i++)
 		find_slot(q, blank, blank->cons.tail + i, AT_BLANK | AT_RING, AT_BLANK);
 	for (i = q->dead_hands; i < end; i++)
@@ -387,4 +402,178 @@ nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **
 	q->reclaimed += k;
 	put(&q->shared->collected, q->collected);
 	return k;
+}
+
+/* ---- An NF that stands still --------------------------------------------------------- */
+
+/* What is set aside came back already: it is to be found in the new map. */
+static void
+keep_stash(struct upfront *q, struct map *old)
+{
+	uint32_t i;
+
+	for (i = q->stash_head; i < q->stash_tail; i++) {
+		uintptr_t e = (uintptr_t)q->stash[i] & ~(uintptr_t)NFMETA_HOW_MASK;
+		uint64_t was = place_of(old, (void *)e), is = place_of(&q->map, (void *)e);
+
+		if (was >= old->places || is >= q->map.places)
+			continue;
+		q->map.at[is] = old->at[was];
+		old->at[was] = AT_NONE;
+	}
+}
+
+/* The counters go on, as if all that was at the NF had come back. */
+static uint64_t
+count_on(struct upfront *q, const struct nfmeta_shared_queue *old)
+{
+	struct nfmeta_shared_queue *s = q->shared;
+	uint64_t aside = 0, blanks_aside = 0, packets;
+	uint32_t i;
+
+	for (i = q->stash_head; i < q->stash_tail; i++) {
+		if ((uintptr_t)q->stash[i] & NFMETA_INJECTED)
+			blanks_aside++;
+		else
+			aside++;
+	}
+	packets = q->sent - aside - q->collected - (q->meta_sent - q->meta_collected);
+	q->cut_off += packets;
+	q->collected = q->sent - aside;
+	q->back = q->sent;
+	q->meta_collected = q->meta_sent;
+	q->unstocked = q->stocked - blanks_aside;
+	s->epoch = __atomic_load_n(&old->epoch, __ATOMIC_RELAXED);
+	s->sent = s->received = s->returned = q->sent;
+	s->collected = q->collected;
+	s->refused = q->refused;
+	s->stocked = s->blanks = s->injected = q->stocked;
+	s->unstocked = q->unstocked;
+	s->meta_sent = s->meta_received = s->meta_returned = s->meta_collected = q->meta_sent;
+	if (q->feed != NULL) {
+		s->flow_sent = s->flow_seen = q->feed->seq;
+		s->flow_lost = q->feed->lost;
+		s->flow_collected = s->flow_replies = q->feed->collected;
+	}
+	return packets;
+}
+
+static int
+cut_off(struct nfmeta_link *link, uint16_t queue, uint64_t *packets)
+{
+	struct nfmeta_shared_queue *old;
+	struct fenced *f;
+	struct upfront *q;
+	uint64_t n;
+	int lease;
+
+	q = &link->q[queue];
+	old = q->shared;
+	if (q->reclaiming || __atomic_load_n(&old->state, __ATOMIC_ACQUIRE) != NFMETA_QUEUE_TAKEN)
+		return nfmeta__fail(EINVAL, "no NF is at queue %u of link '%s'", queue,
+				    link->shared->name);
+	if (q->lease < 0)
+		return nfmeta__fail(EBUSY,
+				    "the NF of queue %u of link '%s' is a thread of this process: "
+				    "it cannot be cut off",
+				    queue, link->shared->name);
+	if (!nfmeta__lease_held(q->lease))
+		return nfmeta__fail(
+			EINVAL, "the NF of queue %u of link '%s' is dead: nfmeta_link_reclaim()",
+			queue, link->shared->name);
+
+	/* All that can fail comes first. */
+	if (link->spares == 0 || link->free_places == 0)
+		return nfmeta__fail(EAGAIN,
+				    "link '%s' has no spare rings for queue %u: end the NFs that "
+				    "were cut off before",
+				    link->shared->name, queue);
+	f = calloc(1, sizeof(*f));
+	if (f == NULL)
+		return nfmeta__fail(ENOMEM, "no memory: %zu bytes wanted", sizeof(*f));
+	f->map = q->map;
+	q->map = (struct map){0};
+	if (!nfmeta__map_make(q))
+		lease = nfmeta__fail(ENOMEM, "no memory to note which packets are at the NF");
+	else
+		lease = nfmeta__lease_create(link->shared->name, queue);
+	if (lease < 0) {
+		nfmeta__map_free(&q->map, false);
+		q->map = f->map;
+		free(f);
+		return lease;
+	}
+
+	f->rings = (struct rings){.down = q->down, .up = q->up, .blank = q->blank};
+	if (q->feed != NULL) {
+		nfmeta__feed_reset(q);
+		q->feed->shown = false;
+		f->rings.flow_down = q->feed->down;
+		f->rings.flow_up = q->feed->in.ring;
+	}
+	f->place = q->place;
+	f->lease = q->lease;
+	f->next = q->fenced;
+	q->fenced = f;
+
+	q->lease = lease;
+	q->place = link->free_place[--link->free_places];
+	q->shared = nfmeta__place(link, q->place);
+	memset(q->shared, 0, sizeof(*q->shared));
+	nfmeta__rings_use(q, &link->spare[--link->spares]);
+	keep_stash(q, &f->map);
+	n = count_on(q, old);
+	/* An attacher follows from the queue's first struct; an NF that wakes up looks at its. */
+	__atomic_store_n(&old->moved, q->place, __ATOMIC_RELEASE);
+	__atomic_store_n(&nfmeta__place(link, queue)->moved, q->place, __ATOMIC_RELEASE);
+	if (packets != NULL)
+		*packets = n;
+	return 0;
+}
+
+int
+nfmeta_link_fence(struct nfmeta_link *link, uint16_t queue, uint64_t *packets)
+{
+	int rc = nfmeta__not_primary(link, queue);
+
+	if (rc != 0)
+		return rc;
+	rte_spinlock_lock(&link->slow);
+	rc = cut_off(link, queue, packets);
+	rte_spinlock_unlock(&link->slow);
+	return rc;
+}
+
+static void
+reset(struct rings *r)
+{
+	struct rte_ring *all[] = {r->down, r->up, r->blank, r->flow_down, r->flow_up};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(all); i++)
+		if (all[i] != NULL)
+			rte_ring_reset(all[i]);
+}
+
+bool
+nfmeta__fenced_sweep(struct nfmeta_link *link, uint32_t queue)
+{
+	struct fenced **at = &link->q[queue].fenced, *f;
+
+	while ((f = *at) != NULL) {
+		if (nfmeta__lease_held(f->lease)) {
+			at = &f->next;
+			continue;
+		}
+		*at = f->next;
+		nfmeta__map_free(&f->map, true);
+		/* Not given back: DPDK would ask all secondaries, one of which may be dying. */
+		reset(&f->rings);
+		link->spare[link->spares++] = f->rings;
+		if (f->place >= link->queues)
+			link->free_place[link->free_places++] = f->place;
+		close(f->lease);
+		free(f);
+	}
+	return link->q[queue].fenced == NULL;
 }

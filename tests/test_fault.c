@@ -80,7 +80,35 @@ role_juggle(char **arg)
 	return 1;
 }
 
-static const struct role roles[] = {{"hold", 5, role_hold}, {"juggle", 2, role_juggle}};
+/* stand PREFIX LINK: hold five, give back others, until told that it was cut off. */
+static int
+role_stand(char **arg)
+{
+	struct rte_mbuf *m[5 + BURST];
+	struct nfmeta_link *link;
+	unsigned int n = 0;
+	uint64_t asked = 0;
+	int rc = attach(arg, &link);
+
+	say(rc);
+	while (rc == 0) {
+		n += nfmeta_recv_burst(link, m + n, NULL, (uint16_t)(RTE_DIM(m) - n));
+		if (n > 5)
+			n -= nfmeta_return_burst(link, m + 5, NULL, (uint16_t)(n - 5));
+		if (now_us() - asked < 1000)
+			continue;
+		asked = now_us();
+		rc = nfmeta_link_check(link);
+	}
+	say(rc);
+	rc = nfmeta_link_detach(link);
+	say(rc);
+	nfmeta_eal_detach();
+	return rc != 0;
+}
+
+static const struct role roles[] = {
+	{"hold", 5, role_hold}, {"juggle", 2, role_juggle}, {"stand", 2, role_stand}};
 
 /* ---- The primary ---------------------------------------------------------------------- */
 
@@ -390,6 +418,165 @@ START_TEST(later_pools)
 }
 END_TEST
 
+/* It has stopped: no instruction more. */
+static void
+halt(struct child *nf)
+{
+	int status;
+
+	ck_assert_int_eq(kill(nf->pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(nf->pid, &status, WUNTRACED), nf->pid);
+	ck_assert_int_ne(WIFSTOPPED(status), 0);
+}
+
+static struct nfmeta_link_stats
+stats(void)
+{
+	struct nfmeta_link_stats s = {.sz = sizeof(s)};
+
+	ck_ok(nfmeta_link_stats(link_p, 0, &s));
+	return s;
+}
+
+/* Cut it off; what it had counts as back.  Returns how many packets that were. */
+static uint32_t
+fence(void)
+{
+	uint64_t packets = 0, before = stats().fenced;
+	uint32_t i, n = 0;
+
+	ck_ok(nfmeta_link_fence(link_p, 0, &packets));
+	while (collect() != 0) /* what was set aside before */
+		;
+	for (i = 0; i < seq; i++)
+		if (back[i] == 0) {
+			back[i] = 1;
+			n++;
+		}
+	ck_assert_uint_eq(packets, n);
+	ck_assert_uint_eq(stats().fenced, before + n);
+	return n;
+}
+
+/* It wakes up beside the next one: its doings are nobody's business. */
+START_TEST(fenced)
+{
+	static const uint8_t policies[] = {NFMETA_FULL_DROP, NFMETA_FULL_WAIT};
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 256, .blanks = 32, .pool = pool,
+						     .when_full = policies[_i], .wait_us = 100);
+	struct child nf, next;
+	uint64_t beat, end;
+	uint32_t gone;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	ck_assert_int_eq(nfmeta_link_fence(link_p, 0, NULL), -EINVAL); /* nobody */
+	nf = START("stand", prefix_of(""), "t");
+	ck_said(&nf, 0);
+	while (seq < 9990) {
+		send(BURST);
+		if (seq < 9960 || _i == 0) /* else some are set aside */
+			collect();
+	}
+	halt(&nf);
+	beat = stats().heartbeat;
+	while (send(BURST) == BURST)
+		;
+	while (_i == 0 && collect() != 0)
+		;
+	usleep(2000);
+	ck_assert_uint_eq(stats().heartbeat, beat);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_ALIVE);
+	gone = fence();
+	ck_assert_uint_ge(gone, 5);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_NONE);
+	all_back(true);
+
+	next = START("stand", prefix_of(""), "t");
+	ck_said(&next, 0);
+	ck_assert_uint_eq(stats().epoch, 2);
+	end = now_us() + 20000;
+	while (now_us() < end) {
+		send(BURST);
+		collect();
+	}
+	ck_assert_int_eq(nfmeta_link_destroy(link_p, NULL), -EBUSY);
+	ck_assert_int_eq(kill(nf.pid, SIGCONT), 0);
+	ck_said(&nf, NFMETA_EFENCED);
+	ck_said(&nf, 0);
+	end = now_us() + 20000;
+	while (now_us() < end) {
+		send(BURST);
+		collect();
+	}
+	ck_assert_uint_eq(stats().foreign, 0);
+	ck_assert_int_eq(finish(&nf), 0);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_ALIVE);
+
+	/* The next one dies: it is reclaimed as ever. */
+	murder(&next);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_DEAD);
+	ck_assert_int_eq(nfmeta_link_fence(link_p, 0, NULL), -EINVAL);
+	for (;;) {
+		struct rte_mbuf *m[BURST];
+		uint8_t how[BURST];
+		int n = nfmeta_link_reclaim(link_p, 0, m, how, BURST);
+
+		ck_assert_int_ge(n, 0);
+		if (n == 0)
+			break;
+		take(m, how, (unsigned int)n);
+	}
+	all_back(true);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
+/* Again and again; each is killed when it has been asleep for a while. */
+START_TEST(fenced_often)
+{
+	struct nfmeta_link_opts o =
+		NFMETA_LINK_OPTS(.ring_size = 256, .blanks = 16, .pool = pool, .spares = 4);
+	unsigned int round, i, zones;
+	struct child nf[12];
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	zones = memzones();
+	for (round = 0; round < RTE_DIM(nf); round++) {
+		nf[round] = START("juggle", prefix_of(""), "t");
+		ck_said(&nf[round], 0);
+		for (i = 0; i < 100 + rte_rand_max(1000); i++) {
+			send(BURST);
+			collect();
+		}
+		halt(&nf[round]);
+		while (collect() != 0)
+			;
+		if (round == 4)
+			ck_assert_int_eq(nfmeta_link_fence(link_p, 0, NULL), -EAGAIN);
+		if (round >= 4) { /* one that was cut off long ago ends */
+			murder(&nf[round - 4]);
+			ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_ALIVE);
+		}
+		fence();
+		all_back(true);
+		if (round % 3 == 0) /* and goes on as if nothing was */
+			kill(nf[round].pid, SIGCONT);
+	}
+	ck_assert_uint_eq(stats().epoch, RTE_DIM(nf));
+	ck_assert_int_eq(nfmeta_link_destroy(link_p, NULL), -EBUSY);
+	for (i = RTE_DIM(nf) - 4; i < RTE_DIM(nf); i++)
+		murder(&nf[i]);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_NONE);
+	ck_assert_uint_eq(memzones(), zones);
+	pool_is_exact(16);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 int
@@ -411,5 +598,7 @@ main(int argc, char **argv)
 	tcase_add_test(t, again_at_once);
 	tcase_add_loop_test(t, destroyed_meanwhile, 0, 3);
 	tcase_add_test(t, later_pools);
+	tcase_add_loop_test(t, fenced, 0, 2);
+	tcase_add_test(t, fenced_often);
 	return run_suite(s, "fault");
 }

@@ -1437,12 +1437,19 @@ START_TEST(killed_and_back)
 				serve_all();
 		}
 		listen_to_complaints();
-		kill(peers[0].nf.pid, SIGKILL);
-		for (i = 0; i < rnd(&seed, 10); i++)
-			serve_all();
-		murder(&peers[0].nf);
-		ck_assert_int_eq(nfmeta_link_peer(peers[0].link, 0), NFMETA_PEER_DEAD);
-		reclaim(&peers[0]);
+		if (round % 3 == 0) { /* stands still, is cut off, and ends later */
+			halt(&peers[0]);
+			ck_ok(nfmeta_link_fence(peers[0].link, 0, NULL));
+			peers[0].stopped = false;
+			murder(&peers[0].nf);
+		} else {
+			kill(peers[0].nf.pid, SIGKILL);
+			for (i = 0; i < rnd(&seed, 10); i++)
+				serve_all();
+			murder(&peers[0].nf);
+			ck_assert_int_eq(nfmeta_link_peer(peers[0].link, 0), NFMETA_PEER_DEAD);
+			reclaim(&peers[0]);
+		}
 		ck_assert_int_eq(nfmeta_link_peer(peers[0].link, 0), NFMETA_PEER_NONE);
 		ck_assert_uint_eq(nfmeta_link_in_flight(peers[0].link, 0), 0);
 		ck_ok(nfmeta_link_stats(peers[0].link, 0, &s));

@@ -110,7 +110,8 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 		} else if (rc != 0) {
 			r->status = EXIT_PEER;
 			complain("%s", nfmeta_error());
-			return "the death of the splitter";
+			return rc == -NFMETA_EFENCED ? "having been cut off"
+						     : "the death of the splitter";
 		}
 	}
 }

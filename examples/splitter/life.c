@@ -34,7 +34,8 @@ open_link(struct splitter *s)
 	struct nfmeta_link_opts lo =
 		NFMETA_LINK_OPTS(.queues = s->o->queues, .ring_size = s->o->ring_size,
 				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field,
-				 .carrier = s->o->carrier, .table = s->flows->shared);
+				 .carrier = s->o->carrier, .table = s->flows->shared,
+				 .spares = s->o->fence != 0 ? s->o->queues : 0);
 
 	lo.blanks = s->o->blanks;
 	lo.pool = s->o->blanks > 0 ? s->pool : NULL;

@@ -30,6 +30,7 @@ enum {
 	OPT_JSON,
 	OPT_FLOWS,
 	OPT_BLANKS,
+	OPT_FENCE,
 	OPT_QUIET,
 	OPT_VERBOSE,
 	OPT_HELP,
@@ -56,6 +57,7 @@ static const struct option longopts[] = {
 	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
 	{"key-without-vlan", no_argument, NULL, OPT_NO_VLAN},
 	{"wait-nf", required_argument, NULL, OPT_WAIT_NF},
+	{"fence", required_argument, NULL, OPT_FENCE},
 	{"file-prefix", required_argument, NULL, OPT_PREFIX},
 	{"json", required_argument, NULL, OPT_JSON},
 	{"flows", required_argument, NULL, OPT_FLOWS},
@@ -93,6 +95,8 @@ static const char usage[] =
 	"  --max-flows N        flows at one time; then the oldest ends (262144)\n"
 	"  --key-without-vlan   one 5-tuple on two VLANs is one flow\n"
 	"  --wait-nf N          seconds to wait for an NF on every queue (30)\n"
+	"  --fence N            seconds after which an NF that stands still is cut off (10);\n"
+	"                       0: never\n"
 	"  --file-prefix NAME   name that this program and its NFs share (nfmeta)\n"
 	"  -m MB                use at most so much hugepage memory\n"
 	"  --json FILE          write a report; \"-\": to stdout\n"
@@ -118,6 +122,7 @@ splitter_defaults(struct splitter_opts *o)
 	o->timeout_udp = 60;
 	o->timeout_closed = 10;
 	o->wait_nf = 30;
+	o->fence = 10;
 	o->first = UINT64_MAX;
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
 }
@@ -203,6 +208,9 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 	case OPT_MAX_FLOWS:
 		rc = parse_u64("--max-flows", text, 8, 1 << 24, &v);
 		o->max_flows = (uint32_t)v;
+		break;
+	case OPT_FENCE:
+		rc = parse_u64("--fence", text, 0, 1000000, &o->fence);
 		break;
 	case OPT_BLANKS:
 		rc = parse_u64("--blanks", text, 0, 1024, &v);

@@ -201,6 +201,17 @@ came_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8
 	}
 }
 
+static unsigned int
+collect_queue(struct splitter *s, uint16_t q)
+{
+	struct rte_mbuf *pkts[BURST];
+	uint8_t how[BURST];
+	uint16_t n = nfmeta_collect_burst(s->link, q, pkts, how, BURST);
+
+	came_back(s, &s->way[q], pkts, how, n);
+	return n;
+}
+
 int
 bury(struct splitter *s, uint16_t q)
 {
@@ -220,19 +231,37 @@ bury(struct splitter *s, uint16_t q)
 	return 0;
 }
 
+int
+cut_off(struct splitter *s, uint16_t q)
+{
+	struct way *w = &s->way[q];
+	uint64_t packets;
+
+	while (collect_queue(s, q) > 0)
+		;
+	if (nfmeta_link_fence(s->link, q, &packets) != 0)
+		return complain("%s", nfmeta_error());
+	while (collect_queue(s, q) > 0) /* what was set aside */
+		;
+	s->c.fenced++;
+	s->c.drop_fenced += packets;
+	w->back = w->sent;
+	release(s, w, w->back);
+	s->died[q] = true;
+	complain("the NF of queue %u stood still for %ju s and was cut off; %ju packets that it had"
+		 " are lost",
+		 q, (uintmax_t)s->o->fence, (uintmax_t)packets);
+	return 0;
+}
+
 unsigned int
 collect(struct splitter *s)
 {
-	struct rte_mbuf *pkts[BURST];
 	unsigned int total = 0;
-	uint8_t how[BURST];
-	uint16_t q, n;
+	uint16_t q;
 
-	for (q = 0; q < s->o->queues; q++) {
-		n = nfmeta_collect_burst(s->link, q, pkts, how, BURST);
-		came_back(s, &s->way[q], pkts, how, n);
-		total += n;
-	}
+	for (q = 0; q < s->o->queues; q++)
+		total += collect_queue(s, q);
 	if (unlikely(s->nf_gone))
 		ways_release(s);
 	return total;

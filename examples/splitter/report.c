@@ -23,7 +23,7 @@ static uint64_t
 dropped(const struct splitter_counts *c)
 {
 	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_backward + c->drop_output +
-	       c->drop_stopped + c->drop_dead;
+	       c->drop_stopped + c->drop_dead + c->drop_fenced;
 }
 
 static const char *
@@ -97,10 +97,11 @@ report_summary(const struct report *r)
 	printf("\n  dropped      %ju", (uintmax_t)dropped(c));
 	if (dropped(c) > 0)
 		printf(" (link full %ju, by the NF %ju, by its verdict %ju, no way back %ju,"
-		       " output %ju, stopped %ju, NF died %ju)",
+		       " output %ju, stopped %ju, NF died %ju, NF cut off %ju)",
 		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_verdict,
 		       (uintmax_t)c->drop_backward, (uintmax_t)c->drop_output,
-		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_dead);
+		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_dead,
+		       (uintmax_t)c->drop_fenced);
 	printf("\n  lost         %ju\n", (uintmax_t)c->lost);
 	if (c->deaths > 0)
 		printf("  NFs died     %ju; %ju packets reclaimed, %ju of them from their hands\n",
@@ -180,9 +181,11 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "output", c->drop_output);
 	json_number(j, "stopped", c->drop_stopped);
 	json_number(j, "nf_died", c->drop_dead);
+	json_number(j, "nf_cut_off", c->drop_fenced);
 	json_end(j);
 	json_number(j, "lost", c->lost);
 	json_number(j, "nfs_died", c->deaths);
+	json_number(j, "nfs_cut_off", c->fenced);
 	json_number(j, "packets_reclaimed", c->reclaimed);
 	json_number(j, "packets_orphaned", c->orphans);
 	json_number(j, "flows", r->flows->flows);

@@ -33,14 +33,33 @@ end_run(struct splitter *s, const char *why, int status)
 
 /* ---- what is due now and then ----------------------------------------------------- */
 
-/* NFMETA_PEER_ALIVE or _NONE: one that died is buried. */
+/* Its heartbeat has not moved for too long. */
+static bool
+stands_still(struct splitter *s, uint16_t q)
+{
+	struct nfmeta_link_stats stats = {.sz = sizeof(stats)};
+	uint64_t now = rte_rdtsc();
+
+	if (s->o->fence == 0 || nfmeta_link_stats(s->link, q, &stats) != 0)
+		return false;
+	if (s->still[q] == 0 || stats.heartbeat != s->beat[q]) {
+		s->beat[q] = stats.heartbeat;
+		s->still[q] = now;
+	}
+	return now - s->still[q] > s->o->fence * s->hz;
+}
+
+/* NFMETA_PEER_ALIVE or _NONE: one that died is buried, one that stands still cut off. */
 static int
 peer_of(struct splitter *s, uint16_t q)
 {
 	int peer = nfmeta_link_peer(s->link, q);
 
-	if (peer == NFMETA_PEER_ALIVE)
+	if (peer == NFMETA_PEER_ALIVE) {
 		s->died[q] = false;
+		return stands_still(s, q) && cut_off(s, q) == 0 ? NFMETA_PEER_NONE : peer;
+	}
+	s->still[q] = 0;
 	if (peer != NFMETA_PEER_DEAD)
 		return peer;
 	/* Not now, if the next NF is just looking whether the queue is free. */

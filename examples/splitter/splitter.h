@@ -60,6 +60,7 @@ struct splitter_opts {
 	/* of a flow, seconds: idle, UDP, TCP after its end */
 	uint64_t timeout, timeout_udp, timeout_closed;
 	uint64_t wait_nf; /* seconds */
+	uint64_t fence;	  /* seconds that an NF may stand still; 0: any time */
 	uint64_t megabytes;
 	uint32_t policy; /* NFMETA_CLASSIFY_* */
 	bool quiet;
@@ -237,8 +238,10 @@ struct splitter_counts {
 	uint64_t drop_output;	/* the port did not take it */
 	uint64_t drop_stopped;	/* read, but the link was closing already */
 	uint64_t drop_dead;	/* the NF died before it gave them back */
+	uint64_t drop_fenced;	/* the NF stood still and was cut off */
 	uint64_t lost;		/* handed to the NF, never came back */
 	uint64_t deaths;	/* of NFs */
+	uint64_t fenced;	/* NFs that were cut off */
 	uint64_t reclaimed;	/* dropped or bypassed: were at an NF when it died */
 	uint64_t orphans;	/* of the reclaimed: in its hands */
 };
@@ -290,6 +293,8 @@ void ways_close(struct splitter *s);
 uint64_t ways_in_flight(const struct splitter *s);
 /* The NF of a queue died: takes back what it had.  0, or not now. */
 int bury(struct splitter *s, uint16_t q);
+/* It stands still: nothing comes back from it any more.  0, or the line said. */
+int cut_off(struct splitter *s, uint16_t q);
 /* One burst back from every queue; returns how many packets came. */
 unsigned int collect(struct splitter *s);
 /* Packets of the input on their way. */
@@ -313,6 +318,8 @@ struct splitter {
 	uint64_t hz, start, end;
 	uint64_t next_timer, next_peer;	    /* TSC */
 	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
+	uint64_t beat[NFMETA_QUEUES_MAX];   /* heartbeat of the NF */
+	uint64_t still[NFMETA_QUEUES_MAX];  /* TSC when it changed last */
 	const char *ended;		    /* why; NULL: running */
 	int status;
 	bool died[NFMETA_QUEUES_MAX]; /* the last NF did, no other one was seen since */

@@ -188,7 +188,10 @@ struct nfmeta_shared_queue {
 	char down[NFMETA_NAME_SIZE];  /* ring: packets to the NF */
 	char up[NFMETA_NAME_SIZE];    /* ring: packets back, disposition in the low bits */
 	char blank[NFMETA_NAME_SIZE]; /* ring: blanks for injection; "" if there is none */
-	uint8_t reserved0[32];
+	/* since ABI 1.1: number of the struct that serves the queue now, because an NF stood
+	   still and was cut off; 0: this one does */
+	uint32_t moved;
+	uint8_t reserved0[28];
 	/* bytes 128-191: written by the NF */
 	uint32_t state;	    /* NFMETA_QUEUE_* */
 	uint32_t epoch;	    /* attaches so far; the present NF's number */
@@ -456,6 +459,7 @@ struct nfmeta_shared_table {
 #define NFMETA_EMESSAGE 2020	 /* a message that must be understood is not known here */
 #define NFMETA_EGAP 2021	 /* messages were given up: begin the snapshot anew */
 #define NFMETA_ENOFLOW 2022	 /* the link was made without a carrier for flow state */
+#define NFMETA_EFENCED 2023	 /* this NF stood still and was cut off */
 
 /* ---- Proof --------------------------------------------------------------- */
 
@@ -504,6 +508,7 @@ NFMETA_STATIC_ASSERT(sizeof(struct nfmeta_flow_key) == 48, "nfmeta_flow_key");
 
 NFMETA_AT(nfmeta_shared_queue, up, 32);
 NFMETA_AT(nfmeta_shared_queue, blank, 64);
+NFMETA_AT(nfmeta_shared_queue, moved, 96);
 NFMETA_AT(nfmeta_shared_queue, state, 128);
 NFMETA_AT(nfmeta_shared_queue, epoch, 132);
 NFMETA_AT(nfmeta_shared_queue, heartbeat, 136);

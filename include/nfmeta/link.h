@@ -60,6 +60,8 @@ struct nfmeta_link_opts {
 	uint32_t flow_backlog; /**< words that wait per queue when a way down is full, up to
 				    16777216; 65536; NFMETA_NO_BACKLOG: none */
 	struct nfmeta_table *table; /**< shared flow table (table.h); NULL: none */
+	uint32_t spares; /**< sets of rings kept for queues whose NF is cut off, up to 64; 1 */
+	uint32_t reserved;
 };
 #define NFMETA_NO_BACKLOG UINT32_MAX
 #define NFMETA_LINK_OPTS(...)                                                                      \
@@ -86,6 +88,8 @@ struct nfmeta_link_stats {
 	uint64_t reclaimed; /**< of the collected: taken back from NFs that died */
 	uint64_t orphans;   /**< of the reclaimed: were in the hands of such an NF */
 	uint64_t foreign;   /**< came back, but were not at the NF: thrown away */
+	uint64_t fenced;    /**< of the collected: were at NFs that were cut off */
+	uint64_t heartbeat; /**< of the NF; in an NF's handle too: of the primary */
 };
 
 /** nfmeta_link_peer(): what serves a queue. */
@@ -192,6 +196,29 @@ NFMETA_API int nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, str
 				   uint8_t *how, uint16_t n);
 
 /**
+ * Cut off an NF that stands still: its process lives (nfmeta_link_peer() says
+ * NFMETA_PEER_ALIVE), but nfmeta_link_stats.heartbeat has not moved for longer than
+ * you can accept.  The queue gets new rings, and is free for the next NF at once.
+ * The old rings, and every packet and blank that was on them or in the NF's hands,
+ * are left alone until its process has ended (nfmeta_link_peer() notices): if it
+ * wakes up it can harm nobody, and its nfmeta_link_check() says -NFMETA_EFENCED.
+ * Until then so many mbufs, and the memory of a queue, are missing.
+ *
+ * @param packets  if not NULL: how many packets were at the NF; they are gone: count
+ *                 them as dropped.  (What it had returned is among them: collect first.)
+ * @return 0, or
+ *   -EINVAL  no such queue; nobody is there; it died: nfmeta_link_reclaim()
+ *   -EBUSY   the NF is a thread of this process
+ *   -ENOMEM  no memory
+ *   -EAGAIN  no spare rings (nfmeta_link_opts.spares): not before an NF that was cut off
+ *            has ended.  (They are made with the link: for more hugepage memory DPDK
+ *            asks all secondaries, and one that stands still does not answer.)
+ *
+ * The one sending thread of the queue, primary.  Since 0.1.
+ */
+NFMETA_API int nfmeta_link_fence(struct nfmeta_link *link, uint16_t queue, uint64_t *packets);
+
+/**
  * Stop sending and tell the NFs (their nfmeta_link_check() says
  * -NFMETA_ECLOSING): they receive until nothing comes, return all, and detach.
  * Go on collecting until nfmeta_link_in_flight() is 0 on every queue or your
@@ -212,7 +239,8 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
  * DPDK asks all secondaries when memory is given back, and waits up to 5 s for
  * one that was killed a moment ago: not for a thread that still moves packets.
  *
- * @return 0, or -EBUSY: an NF that is alive is still attached (nothing was done)
+ * @return 0, or -EBUSY: an NF that is alive is still attached, or was cut off and
+ *         its process has not ended (nothing was done)
  *
  * Primary.  Since 0.1.
  */
@@ -286,7 +314,9 @@ NFMETA_API uint16_t nfmeta_blank_burst(struct nfmeta_link *link, struct rte_mbuf
  * @return 0; -NFMETA_ECLOSING: nothing new is sent: receive until nothing comes,
  *         return all, detach;
  *         -NFMETA_EPRIMARYGONE: the primary died: do not touch packets any
- *         more, end the process (DPDK cannot attach again inside one process)
+ *         more, end the process (DPDK cannot attach again inside one process);
+ *         -NFMETA_EFENCED: this NF stood still, and another one may have its queue:
+ *         do not touch packets any more, detach
  *
  * NF.  Since 0.1.
  */
@@ -296,7 +326,7 @@ NFMETA_API int nfmeta_link_check(struct nfmeta_link *link);
  * Leave the queue.  Another NF may attach to it then.
  *
  * @return 0, or -EBUSY: you still hold packets or blanks (nothing was done).
- *         After the primary died it always succeeds.
+ *         After the primary died, or cut this NF off, it always succeeds.
  *
  * The one thread of this NF's queue.  Since 0.1.
  */
