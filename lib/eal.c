@@ -21,6 +21,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
+#include <rte_service_component.h>
 #include <rte_version.h>
 
 #include "internal.h"
@@ -349,8 +350,14 @@ init(const char *prefix, const char *dir)
 	eal.running = 0;
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-	if (rc >= 0)
+	if (rc >= 0) {
+		/*
+		 * 150 KB of the primary's memory, which nobody gives back when this process
+		 * ends or is killed.  They are for service cores; there are none.
+		 */
+		rte_service_finalize();
 		return 0;
+	}
 	eal.failed = 1;
 	drop_lcore();
 	return init_failed(dir);

@@ -79,7 +79,13 @@ dynfield(const char *name, size_t size, size_t align, uint16_t *offset)
 				    "dynamic field '%s' exists with %zu bytes, %zu are wanted: "
 				    "another program uses the name for something else",
 				    name, have.size, size);
-	if (rte_errno != ENOENT && rte_errno != ENOMEM)
+	if (rte_errno == ENOMEM) /* the mbuf may have room: it is DPDK's memory */
+		return nfmeta__fail(
+			ENOMEM,
+			"no memory to register dynamic field '%s': give the primary more "
+			"hugepage memory",
+			name);
+	if (rte_errno != ENOENT)
 		return nfmeta__fail(NFMETA_EFIELD, "cannot register dynamic field '%s': %s", name,
 				    rte_strerror(rte_errno));
 	dynfield_names(names, sizeof(names));
@@ -200,6 +206,12 @@ nfmeta_field_register(const struct nfmeta_field_opts *opts, struct nfmeta_field 
 		return rc;
 	snprintf(flag.name, sizeof(flag.name), "%s", dyn_names[f.placement]);
 	bit = rte_mbuf_dynflag_register(&flag);
+	if (bit < 0 && rte_errno == ENOMEM)
+		return nfmeta__fail(
+			ENOMEM,
+			"no memory to register dynamic flag '%s': give the primary more "
+			"hugepage memory",
+			flag.name);
 	if (bit < 0)
 		return nfmeta__fail(NFMETA_ENOROOM,
 				    "no free bit in ol_flags for the dynamic flag '%s': %s",

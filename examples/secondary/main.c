@@ -30,6 +30,7 @@ static int
 fail(int rc)
 {
 	fprintf(stderr, "%s: %s\n", nfmeta_strerror(rc), nfmeta_error());
+	nfmeta_eal_detach(); /* leaves none of this process's files behind */
 	return 1;
 }
 
