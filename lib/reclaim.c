@@ -428,20 +428,23 @@ static uint64_t
 count_on(struct upfront *q, const struct nfmeta_shared_queue *old)
 {
 	struct nfmeta_shared_queue *s = q->shared;
-	uint64_t aside = 0, blanks_aside = 0, packets;
+	uint64_t aside = 0, metas_aside = 0, blanks_aside = 0, packets;
 	uint32_t i;
 
 	for (i = q->stash_head; i < q->stash_tail; i++) {
-		if ((uintptr_t)q->stash[i] & NFMETA_INJECTED)
-			blanks_aside++;
-		else
-			aside++;
+		uintptr_t how = (uintptr_t)q->stash[i] & NFMETA_HOW_MASK;
+
+		aside += (how & NFMETA_INJECTED) == 0;
+		metas_aside += how == NFMETA_META;
+		blanks_aside += (how & NFMETA_INJECTED) != 0;
 	}
-	packets = q->sent - aside - q->collected - (q->meta_sent - q->meta_collected);
+	if (q->feed != NULL) /* messages that were not read yet */
+		blanks_aside += q->feed->meta_tail - q->feed->meta_head;
+	packets = q->sent - aside - q->collected - (q->meta_sent - metas_aside - q->meta_collected);
 	q->cut_off += packets;
 	q->collected = q->sent - aside;
 	q->back = q->sent;
-	q->meta_collected = q->meta_sent;
+	q->meta_collected = q->meta_sent - metas_aside;
 	q->unstocked = q->stocked - blanks_aside;
 	s->epoch = __atomic_load_n(&old->epoch, __ATOMIC_RELAXED);
 	s->sent = s->received = s->returned = q->sent;
@@ -449,7 +452,8 @@ count_on(struct upfront *q, const struct nfmeta_shared_queue *old)
 	s->refused = q->refused;
 	s->stocked = s->blanks = s->injected = q->stocked;
 	s->unstocked = q->unstocked;
-	s->meta_sent = s->meta_received = s->meta_returned = s->meta_collected = q->meta_sent;
+	s->meta_sent = s->meta_received = s->meta_returned = q->meta_sent;
+	s->meta_collected = q->meta_collected;
 	if (q->feed != NULL) {
 		s->flow_sent = s->flow_seen = q->feed->seq;
 		s->flow_lost = q->feed->lost;
@@ -507,7 +511,8 @@ cut_off(struct nfmeta_link *link, uint16_t queue, uint64_t *packets)
 	f->rings = (struct rings){.down = q->down, .up = q->up, .blank = q->blank};
 	if (q->feed != NULL) {
 		nfmeta__feed_reset(q);
-		q->feed->shown = false;
+		if (link->carrier != NFMETA_CARRIER_INBAND) /* the message goes with its ring */
+			q->feed->shown = false;
 		f->rings.flow_down = q->feed->down;
 		f->rings.flow_up = q->feed->in.ring;
 	}

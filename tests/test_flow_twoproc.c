@@ -1413,7 +1413,8 @@ START_TEST(killed_and_back)
 {
 	struct nfmeta_link_opts o =
 		NFMETA_LINK_OPTS(.carrier = _i == 0 ? NFMETA_CARRIER_RING : NFMETA_CARRIER_INBAND,
-				 .flow_ring = 512, .blanks = 16, .pool = pool);
+				 .when_full = _i == 0 ? NFMETA_FULL_DROP : NFMETA_FULL_WAIT,
+				 .wait_us = 50, .flow_ring = 512, .blanks = 16, .pool = pool);
 	struct nfmeta_link_stats s = {.sz = sizeof(s)};
 	unsigned int round, zones, i;
 	uint32_t id;
