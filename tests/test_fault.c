@@ -527,6 +527,15 @@ START_TEST(fenced)
 		take(m, how, (unsigned int)n);
 	}
 	all_back(true);
+	next = START("stand", prefix_of(""), "t");
+	ck_said(&next, 0);
+	ck_assert_uint_eq(stats().epoch, 3);
+	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_ALIVE);
+	nfmeta_link_close(link_p);
+	ck_said(&next, NFMETA_ECLOSING);
+	ck_said(&next, 0);
+	ck_assert_int_eq(finish(&next), 0);
+	all_back(true);
 	ck_ok(nfmeta_link_destroy(link_p, NULL));
 	pool_is_exact(0);
 	remove_dead_lcores();

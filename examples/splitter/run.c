@@ -77,6 +77,8 @@ check_peers(struct splitter *s, uint64_t now)
 		return;
 	for (q = 0; q < s->o->queues; q++) {
 		if (peer_of(s, q) == NFMETA_PEER_ALIVE) {
+			if (s->absent[q] != 0)
+				note("an NF serves queue %u again", q);
 			s->absent[q] = 0;
 			continue;
 		}
