@@ -125,22 +125,36 @@ lease_held(int fd, int byte)
 
 /* What a dead primary left under this name does not count: the file is made anew. */
 int
-nfmeta__lease_create(const char *name, uint32_t queue)
+nfmeta__lease_create(const char *name, uint32_t queue, bool hold)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], fresh[PATH_MAX];
 	int fd, rc;
 
+	/* The old one stays until the new one is whole. */
 	lease_path(path, name, queue);
-	unlink(path);
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd >= 0 && lease_lock(fd, LEASE_PRIMARY, F_WRLCK) == 0)
+	snprintf(fresh, sizeof(fresh), "%s/nfmeta.%s.n%u", rte_eal_get_runtime_dir(), name, queue);
+	unlink(fresh);
+	fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0 && lease_lock(fd, LEASE_PRIMARY, F_WRLCK) == 0 &&
+	    (!hold || lease_lock(fd, LEASE_NF, F_WRLCK) == 0) && rename(fresh, path) == 0)
 		return fd;
 	rc = nfmeta__fail(errno, "cannot make lease file %s: %s", path, strerror(errno));
 	if (fd >= 0) {
-		unlink(path);
+		unlink(fresh);
 		close(fd);
 	}
 	return rc;
+}
+
+static bool
+lease_is_current(int fd, const char *name, uint32_t queue)
+{
+	char path[PATH_MAX];
+	struct stat have, now;
+
+	lease_path(path, name, queue);
+	return fstat(fd, &have) == 0 && stat(path, &now) == 0 && have.st_ino == now.st_ino &&
+	       have.st_dev == now.st_dev;
 }
 
 /*
@@ -500,18 +514,23 @@ nfmeta__rings_use(struct upfront *q, const struct rings *r)
 static __rte_always_inline uint32_t
 mark(struct upfront *q, struct rte_mbuf *const *pkts, uint32_t n, uint8_t what)
 {
+	const struct rte_mempool *pool = NULL;
 	struct map map = q->map;
 	uint64_t place;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		place = place_of(&map, pkts[i]);
-		if (unlikely(place >= map.places)) { /* of a pool that was made after the link */
+		/* Of a pool that was made after the map: elsewhere, or of smaller mbufs. */
+		if (unlikely(place >= map.places ||
+			     (pkts[i]->pool != pool &&
+			      (pool = pkts[i]->pool)->elt_size >> map.shift == 0))) {
 			if (!nfmeta__map_make(q))
 				return i;
 			map = q->map;
 			place = place_of(&map, pkts[i]);
-			if (place >= map.places)
+			pool = pkts[i]->pool;
+			if (place >= map.places || pool->elt_size >> map.shift == 0)
 				return i;
 		}
 		map.at[place] = what;
@@ -584,7 +603,7 @@ make_queue(struct nfmeta_link *link, uint32_t queue, const struct nfmeta_link_op
 	if (!nfmeta__map_make(q))
 		return nfmeta__fail(ENOMEM, "no memory to note which packets are at the NF");
 	if (leases) {
-		q->lease = nfmeta__lease_create(link->shared->name, queue);
+		q->lease = nfmeta__lease_create(link->shared->name, queue, false);
 		if (q->lease < 0)
 			return q->lease;
 	}
@@ -663,8 +682,10 @@ unmake(struct nfmeta_link *link)
 		for (; q->stash_head < q->stash_tail; q->stash_head++)
 			free_element(q, q->stash[q->stash_head]);
 		free(q->stash);
-		for (; q->dead != NULL && q->dead_at < q->dead_all; q->dead_at++)
+		for (; q->dead != NULL && q->dead_at < q->dead_all; q->dead_at++) {
+			orphans += q->dead_at < q->dead_hands;
 			rte_pktmbuf_free(q->dead[q->dead_at]);
+		}
 		free(q->dead);
 		nfmeta__feed_free(q);
 		orphans += nfmeta__map_free(&q->map,
@@ -981,11 +1002,6 @@ mend(struct upfront *q, uint8_t what)
 	q->foreign++;
 	return NFMETA_HOW_MASK + 1; /* none */
 }
-
-/* Of the map, by disposition, four bits each. */
-#define AT_OF_HOW                                                                                  \
-	(AT_PACKET | AT_PACKET << 4 | AT_PACKET << 8 | AT_META << 12 | AT_BLANK << 16 |            \
-	 AT_BLANK << 20 | AT_BLANK << 24 | AT_BLANK << 28)
 
 /* Move what the NF returned out of the way, so that it makes room. */
 static bool
@@ -1448,6 +1464,8 @@ attach_once(const char *name, uint32_t queue, struct nfmeta_link *link)
 	rc = look_at(zone, name, queue, link);
 	if (rc != 0)
 		return rc;
+	if (mine && !lease_is_current(link->lease, name, queue))
+		return -EAGAIN; /* an NF was cut off just now */
 	q = link->nf.shared;
 	if (leases && link->lease < 0)
 		return nfmeta__fail(

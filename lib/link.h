@@ -98,6 +98,10 @@ struct sync {
 #define AT_PACKET 1
 #define AT_BLANK 2
 #define AT_META 3
+/* Of the map, by disposition, four bits each. */
+#define AT_OF_HOW                                                                                  \
+	(AT_PACKET | AT_PACKET << 4 | AT_PACKET << 8 | AT_META << 12 | AT_BLANK << 16 |            \
+	 AT_BLANK << 20 | AT_BLANK << 24 | AT_BLANK << 28)
 #define AT_RING 0x80 /* bit, while reclaiming: it was found on a ring */
 
 /*
@@ -232,8 +236,8 @@ bool nfmeta__fenced_sweep(struct nfmeta_link *link, uint32_t queue);
 /* The NF's lease becomes the primary's; 0: it has it, nobody can attach. */
 int nfmeta__lease_seize(struct upfront *q);
 void nfmeta__lease_leave(struct upfront *q);
-/* Makes a lease file anew; what holds the old one is out. */
-int nfmeta__lease_create(const char *name, uint32_t queue);
+/* Makes a lease file anew; who holds the old one is out.  "hold": nobody comes in yet. */
+int nfmeta__lease_create(const char *name, uint32_t queue, bool hold);
 bool nfmeta__lease_held(int lease);
 /* Rings of a queue, all or none. */
 int nfmeta__rings_make(const struct nfmeta_link *link, uint32_t number, struct rings *r);

@@ -400,27 +400,43 @@ nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **
 	q->collected += k;
 	q->back += k;
 	q->reclaimed += k;
+	/* Against the way that is read: no difference is negative meanwhile. */
+	put(&q->shared->received, RTE_MAX(get(&q->shared->received), q->collected));
+	put(&q->shared->returned, RTE_MAX(get(&q->shared->returned), q->collected));
 	put(&q->shared->collected, q->collected);
 	return k;
 }
 
 /* ---- An NF that stands still --------------------------------------------------------- */
 
-/* What is set aside came back already: it is to be found in the new map. */
+/* What is set aside came back already: it is to be found in the new map, as what it was. */
 static void
 keep_stash(struct upfront *q, struct map *old)
 {
-	uint32_t i;
+	static const uint8_t least[] = {[AT_PACKET] = NFMETA_DROP,
+					[AT_BLANK] = NFMETA_INJECTED | NFMETA_DROP,
+					[AT_META] = NFMETA_META};
+	uint32_t i, k = q->stash_head;
 
-	for (i = q->stash_head; i < q->stash_tail; i++) {
-		uintptr_t e = (uintptr_t)q->stash[i] & ~(uintptr_t)NFMETA_HOW_MASK;
-		uint64_t was = place_of(old, (void *)e), is = place_of(&q->map, (void *)e);
+	for (i = k; i < q->stash_tail; i++) {
+		uintptr_t e = (uintptr_t)q->stash[i], how = e & NFMETA_HOW_MASK;
+		uint64_t was = place_of(old, (void *)e), is;
+		uint8_t what = was < old->places ? old->at[was] : AT_NONE;
 
-		if (was >= old->places || is >= q->map.places)
+		if (what == AT_NONE) { /* it was not at the NF, or came twice */
+			q->foreign++;
 			continue;
-		q->map.at[is] = old->at[was];
+		}
+		is = place_of(&q->map, (void *)e);
+		if (is >= q->map.places)
+			continue;
+		if (what != (AT_OF_HOW >> 4 * how & 0xf))
+			how = least[what];
+		q->map.at[is] = what;
 		old->at[was] = AT_NONE;
+		q->stash[k++] = (void *)((e & ~(uintptr_t)NFMETA_HOW_MASK) | how);
 	}
+	q->stash_tail = k;
 }
 
 /* The counters go on, as if all that was at the NF had come back. */
@@ -500,7 +516,7 @@ cut_off(struct nfmeta_link *link, uint16_t queue, uint64_t *packets)
 	if (!nfmeta__map_make(q))
 		lease = nfmeta__fail(ENOMEM, "no memory to note which packets are at the NF");
 	else
-		lease = nfmeta__lease_create(link->shared->name, queue);
+		lease = nfmeta__lease_create(link->shared->name, queue, true);
 	if (lease < 0) {
 		nfmeta__map_free(&q->map, false);
 		q->map = f->map;
@@ -531,6 +547,7 @@ cut_off(struct nfmeta_link *link, uint16_t queue, uint64_t *packets)
 	/* An attacher follows from the queue's first struct; an NF that wakes up looks at its. */
 	__atomic_store_n(&old->moved, q->place, __ATOMIC_RELEASE);
 	__atomic_store_n(&nfmeta__place(link, queue)->moved, q->place, __ATOMIC_RELEASE);
+	nfmeta__lease_leave(q);
 	if (packets != NULL)
 		*packets = n;
 	return 0;

@@ -86,8 +86,8 @@ main(int argc, char **argv)
 	}
 	printf("packets %" PRIu64 ", with a record %" PRIu64 ", dropped %" PRIu64 "\n", packets,
 	       records, dropped);
-	if (rc == -NFMETA_EPRIMARYGONE)
-		return fail(rc); /* leave the packets alone and go */
+	if (rc != 0 && rc != -NFMETA_ECLOSING)
+		return fail(rc); /* the primary died, or cut us off: leave the packets alone, go */
 	/* The link closes: what is still in the ring has to go back, too. */
 	while (rc == -NFMETA_ECLOSING && (n = nfmeta_recv_burst(link, pkts, NULL, BURST)) != 0)
 		nfmeta_return_burst(link, pkts, NULL, (uint16_t)n);

@@ -11,7 +11,7 @@ progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t
 	uint64_t hz = rte_get_tsc_hz();
 	double gap = (double)(now - p->next + hz) / (double)hz;
 
-	note("%3ju s: in %.3f, out %.3f Mpkt/s, %ju flows, %u packets at the NF",
+	note("%3ju s: in %.3f, out %.3f Mpkt/s, %ju flows, %u packets in the link",
 	     (uintmax_t)((now - p->start) / hz), (double)(r->c->in - p->in) / gap / 1e6,
 	     (double)(r->c->out - p->out) / gap / 1e6, (uintmax_t)r->flows->active, in_flight);
 	p->in = r->c->in;
@@ -23,7 +23,7 @@ static uint64_t
 dropped(const struct splitter_counts *c)
 {
 	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_backward + c->drop_output +
-	       c->drop_stopped + c->drop_dead + c->drop_fenced;
+	       c->drop_stopped + c->drop_unserved + c->drop_dead + c->drop_fenced;
 }
 
 static const char *
@@ -97,11 +97,11 @@ report_summary(const struct report *r)
 	printf("\n  dropped      %ju", (uintmax_t)dropped(c));
 	if (dropped(c) > 0)
 		printf(" (link full %ju, by the NF %ju, by its verdict %ju, no way back %ju,"
-		       " output %ju, stopped %ju, NF died %ju, NF cut off %ju)",
+		       " output %ju, stopped %ju, no NF %ju, NF died %ju, NF cut off %ju)",
 		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_verdict,
 		       (uintmax_t)c->drop_backward, (uintmax_t)c->drop_output,
-		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_dead,
-		       (uintmax_t)c->drop_fenced);
+		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_unserved,
+		       (uintmax_t)c->drop_dead, (uintmax_t)c->drop_fenced);
 	printf("\n  lost         %ju\n", (uintmax_t)c->lost);
 	if (c->deaths > 0)
 		printf("  NFs died     %ju; %ju packets reclaimed, %ju of them from their hands\n",
@@ -180,6 +180,7 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "no_way_back", c->drop_backward);
 	json_number(j, "output", c->drop_output);
 	json_number(j, "stopped", c->drop_stopped);
+	json_number(j, "no_nf", c->drop_unserved);
 	json_number(j, "nf_died", c->drop_dead);
 	json_number(j, "nf_cut_off", c->drop_fenced);
 	json_end(j);

@@ -42,11 +42,15 @@ stands_still(struct splitter *s, uint16_t q)
 
 	if (s->o->fence == 0 || nfmeta_link_stats(s->link, q, &stats) != 0)
 		return false;
-	if (s->still[q] == 0 || stats.heartbeat != s->beat[q]) {
+	if (s->epoch[q] != stats.epoch) { /* one that still prepares itself is not meant */
+		s->epoch[q] = stats.epoch;
+		s->beat[q] = stats.heartbeat;
+		s->still[q] = 0;
+	} else if (stats.heartbeat != s->beat[q]) {
 		s->beat[q] = stats.heartbeat;
 		s->still[q] = now;
 	}
-	return now - s->still[q] > s->o->fence * s->hz;
+	return s->still[q] != 0 && now - s->still[q] > s->o->fence * s->hz;
 }
 
 /* NFMETA_PEER_ALIVE or _NONE: one that died is buried, one that stands still cut off. */
@@ -59,7 +63,6 @@ peer_of(struct splitter *s, uint16_t q)
 		s->died[q] = false;
 		return stands_still(s, q) && cut_off(s, q) == 0 ? NFMETA_PEER_NONE : peer;
 	}
-	s->still[q] = 0;
 	if (peer != NFMETA_PEER_DEAD)
 		return peer;
 	/* Not now, if the next NF is just looking whether the queue is free. */
@@ -117,7 +120,7 @@ tick(struct splitter *s, uint64_t now)
 	if (stop_asked())
 		end_run(s, "a signal", EXIT_OK);
 	if (s->o->seconds > 0 && now - s->start > s->o->seconds * s->hz)
-		s->in.left = 0;
+		s->in.left = 0, s->time_over = true;
 	if (now >= s->next_peer) {
 		s->next_peer = now + s->hz / 4;
 		check_peers(s, now);
@@ -178,13 +181,13 @@ welcome(struct splitter *s)
 static bool
 served(struct splitter *s, bool busy)
 {
+	bool any = false;
 	uint16_t q;
 
-	for (q = 0; q < s->o->queues; q++)
-		if ((!busy || s->way[q].sent != s->way[q].back) &&
-		    peer_of(s, q) == NFMETA_PEER_ALIVE)
-			return true;
-	return false;
+	for (q = 0; q < s->o->queues; q++) /* all: one that died is buried */
+		if (!busy || s->way[q].sent != s->way[q].back)
+			any |= peer_of(s, q) == NFMETA_PEER_ALIVE;
+	return any;
 }
 
 /*
@@ -219,6 +222,19 @@ farewell(struct splitter *s)
 	feed_flush(s->feed);
 }
 
+/* Packets in queues that nobody came to: they are freed with the link. */
+static uint64_t
+unserved_packets(struct splitter *s)
+{
+	uint64_t n = 0;
+	uint16_t q;
+
+	for (q = 0; q < s->o->queues; q++)
+		if (s->way[q].sent != s->way[q].back && peer_of(s, q) == NFMETA_PEER_NONE)
+			n += s->way[q].sent - s->way[q].back;
+	return n;
+}
+
 /* Nothing new goes out; what is at the NFs comes back, if they still live. */
 static void
 drain(struct splitter *s)
@@ -248,7 +264,8 @@ drain(struct splitter *s)
 	for (q = 0; q < s->o->queues; q++)
 		if (s->died[q] && s->status == EXIT_OK)
 			s->status = EXIT_PEER;
-	s->c.lost = ways_in_flight(s);
+	s->c.drop_unserved = unserved_packets(s);
+	s->c.lost = ways_in_flight(s) - s->c.drop_unserved;
 	if (s->c.lost > 0 && s->status == EXIT_OK) {
 		complain("%ju packets did not come back from the NF", (uintmax_t)s->c.lost);
 		s->status = EXIT_PEER;
@@ -283,7 +300,8 @@ splitter_run(struct splitter *s)
 			if (s->in.left == 0 &&
 			    (ways_in_flight(s) == 0 || s->nf_gone ||
 			     (unserved(s) && now - heard > DRAIN_SECONDS * s->hz)))
-				end_run(s, "the end of the input", EXIT_OK);
+				end_run(s, s->time_over ? "--seconds" : "the end of the input",
+					EXIT_OK);
 			if (s->in.capture && ways_in_flight(s) == 0 && now - heard > 2 * s->hz) {
 				complain("capture \"%s\" ended %ju packets early: did it change"
 					 " meanwhile?",

@@ -237,6 +237,7 @@ struct splitter_counts {
 	uint64_t drop_backward; /* the NF sent it back, and there is no way back */
 	uint64_t drop_output;	/* the port did not take it */
 	uint64_t drop_stopped;	/* read, but the link was closing already */
+	uint64_t drop_unserved; /* waited for an NF, and none came */
 	uint64_t drop_dead;	/* the NF died before it gave them back */
 	uint64_t drop_fenced;	/* the NF stood still and was cut off */
 	uint64_t lost;		/* handed to the NF, never came back */
@@ -319,10 +320,12 @@ struct splitter {
 	uint64_t next_timer, next_peer;	    /* TSC */
 	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
 	uint64_t beat[NFMETA_QUEUES_MAX];   /* heartbeat of the NF */
-	uint64_t still[NFMETA_QUEUES_MAX];  /* TSC when it changed last */
+	uint64_t still[NFMETA_QUEUES_MAX];  /* TSC when it changed last; 0: it has not yet */
+	uint32_t epoch[NFMETA_QUEUES_MAX];  /* of that NF */
 	const char *ended;		    /* why; NULL: running */
 	int status;
 	bool died[NFMETA_QUEUES_MAX]; /* the last NF did, no other one was seen since */
+	bool time_over;		      /* --seconds */
 	bool nf_gone;		      /* everything is bypassed from now on */
 	struct way way[NFMETA_QUEUES_MAX];
 	/* packets of one burst, sorted by queue */

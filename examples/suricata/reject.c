@@ -41,6 +41,8 @@ look(Packet *p, struct bad *b)
 	if (ip == NULL || packet_is_tunnel(p))
 		return false;
 	b->l2 = GET_PKT_DATA(p);
+	if (ip - b->l2 > UINT16_MAX)
+		return false;
 	b->l2_len = (uint16_t)(ip - b->l2);
 	b->l3_len = (uint16_t)RTE_MIN(GET_PKT_LEN(p) - b->l2_len, UINT32_C(0xffff));
 	if (b->tcp != NULL)
@@ -54,10 +56,13 @@ static uint8_t *
 begin(const struct bad *b, struct rte_mbuf *m, bool back, uint16_t len)
 {
 	uint16_t ip_len = b->ip4 != NULL ? sizeof(*b->ip4) : sizeof(*b->ip6);
-	uint8_t *at = (uint8_t *)rte_pktmbuf_append(m, b->l2_len + ip_len + len);
+	uint32_t bytes = (uint32_t)b->l2_len + ip_len + len;
+	uint8_t *at;
 
-	if (at == NULL)
+	/* rte_pktmbuf_append() takes 16 bits; hundreds of labels or tags may be in front. */
+	if (bytes > rte_pktmbuf_tailroom(m))
 		return NULL;
+	at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)bytes);
 	memcpy(at, b->l2, b->l2_len); /* tags, too */
 	if (back) {
 		memcpy(at, b->l2 + RTE_ETHER_ADDR_LEN, RTE_ETHER_ADDR_LEN);
@@ -181,7 +186,10 @@ answer(struct worker *w, const struct bad *b, const struct rte_mbuf *of, bool ba
 	bool filled = false;
 
 	if (nfmeta_blank_burst(w->link, &m, 1) == 0) {
-		w->c.not_injected++;
+		if (w->c.not_injected++ == 0)
+			SCLogWarning("queue %u: the link has no blank for the answer to a reject "
+				     "rule (splitter --blanks); this is said once",
+				     w->queue);
 		return;
 	}
 	if (b->tcp != NULL)

@@ -217,10 +217,11 @@ stats_write(void)
 		json_array_append_new(list, one);
 	}
 	SCLogNotice("%" PRIu64 " packets, %" PRIu64 " with record; %" PRIu64 " forwarded, %" PRIu64
-		    " dropped, %" PRIu64 " injected; %" PRIu64 " verdicts; %" PRIu64 " of %" PRIu64
-		    " deletes matched",
+		    " dropped, %" PRIu64 " injected, %" PRIu64 " not; %" PRIu64
+		    " verdicts; %" PRIu64 " of %" PRIu64 " deletes matched",
 		    total.packets, total.records, total.forwarded, total.dropped, total.injected,
-		    total.verdicts_sent, total.deletes_matched, total.deletes_in);
+		    total.not_injected, total.verdicts_sent, total.deletes_matched,
+		    total.deletes_in);
 	if (opts.compare != 0)
 		SCLogNotice("CPU per packet, median chunk: %.1f ns with records, %.1f ns"
 			    " without",

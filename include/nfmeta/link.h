@@ -89,7 +89,10 @@ struct nfmeta_link_stats {
 	uint64_t orphans;   /**< of the reclaimed: were in the hands of such an NF */
 	uint64_t foreign;   /**< came back, but were not at the NF: thrown away */
 	uint64_t fenced;    /**< of the collected: were at NFs that were cut off */
-	uint64_t heartbeat; /**< of the NF; in an NF's handle too: of the primary */
+	uint64_t
+		heartbeat; /**< moved by the NF's nfmeta_recv_burst() and nfmeta_link_check(); in an
+				 NF's handle: by the primary's nfmeta_link_peer().  Begins anew with
+				 every set of rings */
 };
 
 /** nfmeta_link_peer(): what serves a queue. */
@@ -200,7 +203,7 @@ NFMETA_API int nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, str
  * NFMETA_PEER_ALIVE), but nfmeta_link_stats.heartbeat has not moved for longer than
  * you can accept.  The queue gets new rings, and is free for the next NF at once.
  * The old rings, and every packet and blank that was on them or in the NF's hands,
- * are left alone until its process has ended (nfmeta_link_peer() notices): if it
+ * are left alone until its process has ended (go on calling nfmeta_link_peer()): if it
  * wakes up it can harm nobody, and its nfmeta_link_check() says -NFMETA_EFENCED.
  * Until then so many mbufs, and the memory of a queue, are missing.
  *
