@@ -54,6 +54,7 @@ void inject_unmapped(size_t len);
 #define access(path, mode)	(inject("access", ENOMEM) ? -1 : access(path, mode))
 #define pread(fd, p, n, at)	(inject("pread", EIO) ? -1 : pread(fd, p, n, at))
 #define unlink(path)		(inject("unlink", EROFS) ? -1 : unlink(path))
+#define rename(from, to)	(inject("rename", EROFS) ? -1 : rename(from, to))
 #define opendir(path)		(inject("opendir", EMFILE) ? NULL : opendir(path))
 #define pthread_getaffinity_np(t, n, cpus) \
 	(inject("pthread_getaffinity_np", ESRCH) ? ESRCH : pthread_getaffinity_np(t, n, cpus))

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include <rte_random.h>
+#include <rte_ring.h>
 
 #include "twoproc.h"
 
@@ -107,8 +108,37 @@ role_stand(char **arg)
 	return rc != 0;
 }
 
-static const struct role roles[] = {
-	{"hold", 5, role_hold}, {"juggle", 2, role_juggle}, {"stand", 2, role_stand}};
+/* torn PREFIX LINK: as one that dies inside of ring operations, with 20 packets in hand. */
+static int
+role_torn(char **arg)
+{
+	struct rte_ring *down, *up, *blank;
+	struct rte_mbuf *m[20];
+	struct nfmeta_link *link;
+	unsigned int n = 0;
+	int rc = attach(arg, &link);
+
+	while (rc == 0 && n < RTE_DIM(m))
+		n += nfmeta_recv_burst(link, m + n, NULL, (uint16_t)(RTE_DIM(m) - n));
+	down = rte_ring_lookup("nfm.t.d0");
+	up = rte_ring_lookup("nfm.t.u0");
+	blank = rte_ring_lookup("nfm.t.b0");
+	if (rc == 0 && (down == NULL || up == NULL || blank == NULL))
+		rc = 1;
+	if (rc == 0) {
+		down->cons.head += 3; /* taken, but not for good */
+		blank->cons.head += 2;
+		up->prod.head += 5; /* a place for five, and nothing put there */
+	}
+	say(rc);
+	wait_for_parent();
+	return rc != 0;
+}
+
+static const struct role roles[] = {{"torn", 2, role_torn},
+				    {"hold", 5, role_hold},
+				    {"juggle", 2, role_juggle},
+				    {"stand", 2, role_stand}};
 
 /* ---- The primary ---------------------------------------------------------------------- */
 
@@ -586,6 +616,75 @@ START_TEST(fenced_often)
 }
 END_TEST
 
+/* Half of an operation counts as none; the rings work for the next NF. */
+START_TEST(torn_rings)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64, .blanks = 16, .pool = pool);
+	struct rte_mbuf *m[BURST];
+	uint8_t how[BURST];
+	struct child nf;
+	unsigned int round;
+	int n;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	for (round = 0; round < 3; round++) {
+		ck_assert_uint_eq(send(60), 60);
+		nf = START("torn", prefix_of(""), "t");
+		ck_said(&nf, 0);
+		until_dead(&nf);
+		while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
+			take(m, how, (unsigned int)n);
+		ck_assert_int_eq(n, 0);
+		all_back(true);
+		ck_assert_uint_eq(stats().orphans, 20 * (round + 1));
+	}
+	ck_assert_uint_eq(send(60), 60);
+	nf = START("hold", prefix_of(""), "t", "60", "16", "60");
+	ck_said(&nf, 0);
+	while (nfmeta_link_in_flight(link_p, 0) > 0)
+		collect();
+	all_back(false);
+	until_dead(&nf);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
+/* The next NF waits while some is not taken back yet, and does not come in. */
+START_TEST(half_reclaimed)
+{
+	struct rte_mbuf *m[BURST];
+	uint8_t how[BURST];
+	struct child nf, next;
+	int n;
+
+	ck_ok(nfmeta_link_create("t", NULL, &link_p));
+	ck_assert_uint_eq(send(100), 100);
+	nf = START("hold", prefix_of(""), "t", "50", "0", "10");
+	ck_said(&nf, 0);
+	until_dead(&nf);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 15), 10);
+	take(m, how, 10);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 15), 15);
+	take(m, how, 15);
+	ck_assert_uint_eq(stats().up, 0);
+	next = START("juggle", prefix_of(""), "t"); /* waits up to 10 s */
+	usleep(300000);
+	ck_assert_uint_eq(stats().epoch, 1);
+	while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
+		take(m, how, (unsigned int)n);
+	ck_assert_int_eq(n, 0);
+	all_back(false);
+	ck_said(&next, 0);
+	ck_assert_uint_eq(stats().epoch, 2);
+	until_dead(&next);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
 /* Small mbufs where big ones were when the link was made. */
 START_TEST(smaller_later)
 {
@@ -651,6 +750,8 @@ main(int argc, char **argv)
 	tcase_add_loop_test(t, destroyed_meanwhile, 0, 3);
 	tcase_add_test(t, later_pools);
 	tcase_add_test(t, smaller_later);
+	tcase_add_test(t, torn_rings);
+	tcase_add_test(t, half_reclaimed);
 	tcase_add_loop_test(t, fenced, 0, 2);
 	tcase_add_test(t, fenced_often);
 	return run_suite(s, "fault");

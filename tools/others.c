@@ -124,7 +124,7 @@ check_others(struct doctor *d)
 
 		if (e->d_name[0] == '.' || strcmp(e->d_name, d->prefix) == 0)
 			continue;
-		fd = open(config, O_RDONLY | O_CLOEXEC);
+		fd = open(config, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0)
 			continue;
 		if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type == F_UNLCK) {

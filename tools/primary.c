@@ -34,7 +34,7 @@ primary_look(const char *config, pid_t *pid, uint32_t *version)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	uint32_t head[2] = {0, 0};
-	int fd = open(config, O_RDONLY | O_CLOEXEC);
+	int fd = open(config, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n;
 
 	*pid = 0;

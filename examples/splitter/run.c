@@ -266,6 +266,11 @@ drain(struct splitter *s)
 			s->status = EXIT_PEER;
 	s->c.drop_unserved = unserved_packets(s);
 	s->c.lost = ways_in_flight(s) - s->c.drop_unserved;
+	if (s->c.drop_unserved > 0 && s->status == EXIT_OK) {
+		complain("%ju packets waited for an NF, and none came",
+			 (uintmax_t)s->c.drop_unserved);
+		s->status = EXIT_PEER;
+	}
 	if (s->c.lost > 0 && s->status == EXIT_OK) {
 		complain("%ju packets did not come back from the NF", (uintmax_t)s->c.lost);
 		s->status = EXIT_PEER;
