@@ -67,7 +67,8 @@ zone_name(char out[NFMETA_NAME_SIZE], const char *name)
 static void
 ring_name(char out[NFMETA_NAME_SIZE], const char *name, char kind, uint32_t number)
 {
-	snprintf(out, NFMETA_NAME_SIZE, "nfm.%s.%c%u", name, kind, number);
+	snprintf(out, NFMETA_NAME_SIZE, "nfm.%.15s.%c%u", name, kind,
+		 number); /* names have no more */
 }
 
 static int
@@ -165,7 +166,6 @@ static int
 lease_open(const char *name, uint32_t queue, bool *mine)
 {
 	char path[PATH_MAX];
-	struct stat have, now;
 	int fd;
 
 	*mine = false;
@@ -174,8 +174,7 @@ lease_open(const char *name, uint32_t queue, bool *mine)
 	if (fd < 0)
 		return -1;
 	*mine = lease_lock(fd, LEASE_NF, F_WRLCK) == 0;
-	if (fstat(fd, &have) == 0 && stat(path, &now) == 0 && have.st_ino == now.st_ino &&
-	    have.st_dev == now.st_dev)
+	if (lease_is_current(fd, name, queue))
 		return fd;
 	close(fd);
 	*mine = false;
@@ -514,23 +513,18 @@ nfmeta__rings_use(struct upfront *q, const struct rings *r)
 static __rte_always_inline uint32_t
 mark(struct upfront *q, struct rte_mbuf *const *pkts, uint32_t n, uint8_t what)
 {
-	const struct rte_mempool *pool = NULL;
 	struct map map = q->map;
 	uint64_t place;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		place = place_of(&map, pkts[i]);
-		/* Of a pool that was made after the map: elsewhere, or of smaller mbufs. */
-		if (unlikely(place >= map.places ||
-			     (pkts[i]->pool != pool &&
-			      (pool = pkts[i]->pool)->elt_size >> map.shift == 0))) {
+		if (unlikely(place >= map.places)) { /* of a pool that was made after the map */
 			if (!nfmeta__map_make(q))
 				return i;
 			map = q->map;
 			place = place_of(&map, pkts[i]);
-			pool = pkts[i]->pool;
-			if (place >= map.places || pool->elt_size >> map.shift == 0)
+			if (place >= map.places)
 				return i;
 		}
 		map.at[place] = what;
@@ -798,7 +792,7 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	struct nfmeta_field field;
 	struct nfmeta_link *link;
 	const char *wrong;
-	size_t len, wanted, bytes, rings;
+	size_t len, bytes;
 	uint32_t i;
 	bool leases;
 	int rc;
@@ -835,10 +829,6 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	}
 
 	len = sizeof(*s) + (2 * o.queues + o.spares) * sizeof(struct nfmeta_shared_queue);
-	rings = o.carrier == NFMETA_CARRIER_RING ? 2 : o.carrier == NFMETA_CARRIER_TABLE;
-	wanted = len + o.queues * (ring_bytes(o.ring_size) + ring_bytes(o.ring_size + o.blanks) +
-				   (o.blanks ? ring_bytes(o.blanks) : 0) +
-				   rings * ring_bytes(o.flow_ring));
 	bytes = RTE_ALIGN(sizeof(*link) + o.queues * sizeof(link->q[0]), RTE_CACHE_LINE_SIZE);
 	link = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
 	if (link == NULL)
@@ -866,7 +856,7 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 			     : nfmeta__fail(ENOMEM,
 					    "no memory for link '%s': %zu bytes wanted: give the "
 					    "primary more hugepage memory",
-					    name, wanted);
+					    name, len);
 		unmake(link);
 		return rc;
 	}
@@ -887,7 +877,8 @@ nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts, struct
 	s->blanks = o.blanks;
 	s->field = field;
 	s->flow_carrier = o.carrier;
-	s->flow_ring = rings != 0 ? o.flow_ring : 0;
+	if (o.carrier == NFMETA_CARRIER_RING || o.carrier == NFMETA_CARRIER_TABLE)
+		s->flow_ring = o.flow_ring;
 	if (o.carrier == NFMETA_CARRIER_INBAND)
 		s->features_required |= NFMETA_FEATURE_INBAND;
 	if (o.table != NULL)
@@ -985,22 +976,6 @@ nfmeta__meta_send(struct nfmeta_link *link, struct upfront *q, struct rte_mbuf *
 	put(&q->shared->sent, --q->sent);
 	unmark(q, &m, 1);
 	return false;
-}
-
-/* An NF may give back only what it was given, as what it was given: the right disposition. */
-static __rte_noinline uint8_t
-mend(struct upfront *q, uint8_t what)
-{
-	switch (what) {
-	case AT_PACKET:
-		return NFMETA_DROP;
-	case AT_META:
-		return NFMETA_META;
-	case AT_BLANK:
-		return NFMETA_INJECTED | NFMETA_DROP;
-	}
-	q->foreign++;
-	return NFMETA_HOW_MASK + 1; /* none */
 }
 
 /* Move what the NF returned out of the way, so that it makes room. */
@@ -1146,9 +1121,11 @@ again:
 		if (i < stashed) /* it counts as a packet that is back */
 			old += h >> 2 == 0;
 		if (unlikely(what != (AT_OF_HOW >> 4 * h & 0xf))) {
-			h = mend(q, what);
-			if (h > NFMETA_HOW_MASK)
+			if (what == AT_NONE) {
+				q->foreign++;
 				continue;
+			}
+			h = how_mended(what);
 		}
 		map.at[place] = AT_NONE;
 		how[k] = h;

@@ -104,21 +104,31 @@ struct sync {
 	 AT_BLANK << 20 | AT_BLANK << 24 | AT_BLANK << 28)
 #define AT_RING 0x80 /* bit, while reclaiming: it was found on a ring */
 
+/* An NF may give back only what it was given, as what it was given: else it is dropped. */
+static inline uint8_t
+how_mended(uint8_t what)
+{
+	return what == AT_PACKET ? NFMETA_DROP
+	       : what == AT_META ? NFMETA_META
+				 : NFMETA_INJECTED | NFMETA_DROP;
+}
+
 /*
  * A byte of AT_* for each place where an mbuf can begin.  The primary's own; a dead NF
- * can neither forge nor forget it.
+ * can neither forge nor forget it.  In a pool an mbuf lies behind its header of 64 bytes and
+ * has 128 at least, so no two are in one place, whatever pools come and go.
  */
+#define PLACE_SHIFT 7
 struct map {
 	uint8_t *at;
-	uintptr_t base;	 /* address of the first place */
-	uint64_t places; /* 1 << shift bytes apart, less than any two mbufs are */
-	uint32_t shift;
+	uintptr_t base; /* address of the first place */
+	uint64_t places;
 };
 
 static inline uint64_t
 place_of(const struct map *map, const void *m)
 {
-	return ((uintptr_t)m - map->base) >> map->shift;
+	return ((uintptr_t)m - map->base) >> PLACE_SHIFT;
 }
 
 /* All rings of a queue; NULL: the link has none of this kind. */

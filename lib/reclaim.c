@@ -16,7 +16,6 @@
 
 struct span {
 	uintptr_t lo, hi;
-	uint32_t least; /* bytes between two mbufs, at least */
 };
 
 /* DPDK does not say which of its pools hold mbufs. */
@@ -47,7 +46,6 @@ add_pool(struct rte_mempool *mp, void *arg)
 
 	if (!holds_mbufs(mp))
 		return;
-	s->least = RTE_MIN(s->least, mp->elt_size);
 	rte_mempool_mem_iter(mp, add_memory, s);
 }
 
@@ -81,6 +79,9 @@ see_all(void (*see)(struct rte_mbuf *, void *), void *arg)
 	rte_mempool_walk(see_pool, &v);
 }
 
+_Static_assert(sizeof(struct rte_mbuf) + sizeof(struct rte_mempool_objhdr) > 1 << PLACE_SHIFT,
+	       "mbufs lie closer to each other than places");
+
 /* ---- The map -------------------------------------------------------------------- */
 
 struct maps {
@@ -102,22 +103,20 @@ carry_over(struct rte_mbuf *m, void *arg)
 bool
 nfmeta__map_make(struct upfront *q)
 {
-	struct span s = {.lo = UINTPTR_MAX, .least = UINT32_MAX};
+	struct span s = {.lo = UINTPTR_MAX};
 	struct map old = q->map;
 	uint64_t places;
-	uint32_t shift;
 	void *at;
 
 	rte_mempool_walk(add_pool, &s);
 	if (s.lo >= s.hi)
 		return true; /* no pool yet */
-	shift = 31 - (uint32_t)__builtin_clz(s.least);
-	places = ((s.hi - s.lo) >> shift) + 1;
+	places = ((s.hi - s.lo) >> PLACE_SHIFT) + 1;
 	at = mmap(NULL, places, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 		  -1, 0);
 	if (at == MAP_FAILED)
 		return false;
-	q->map = (struct map){.at = at, .base = s.lo, .places = places, .shift = shift};
+	q->map = (struct map){.at = at, .base = s.lo, .places = places};
 	if (old.at != NULL) {
 		see_all(carry_over, &(struct maps){&old, &q->map});
 		munmap(old.at, old.places);
@@ -413,9 +412,6 @@ nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **
 static void
 keep_stash(struct upfront *q, struct map *old)
 {
-	static const uint8_t least[] = {[AT_PACKET] = NFMETA_DROP,
-					[AT_BLANK] = NFMETA_INJECTED | NFMETA_DROP,
-					[AT_META] = NFMETA_META};
 	uint32_t i, k = q->stash_head;
 
 	for (i = k; i < q->stash_tail; i++) {
@@ -431,7 +427,7 @@ keep_stash(struct upfront *q, struct map *old)
 		if (is >= q->map.places)
 			continue;
 		if (what != (AT_OF_HOW >> 4 * how & 0xf))
-			how = least[what];
+			how = how_mended(what);
 		q->map.at[is] = what;
 		old->at[was] = AT_NONE;
 		q->stash[k++] = (void *)((e & ~(uintptr_t)NFMETA_HOW_MASK) | how);

@@ -61,7 +61,10 @@ peer_of(struct splitter *s, uint16_t q)
 
 	if (peer == NFMETA_PEER_ALIVE) {
 		s->died[q] = false;
-		return stands_still(s, q) && cut_off(s, q) == 0 ? NFMETA_PEER_NONE : peer;
+		if (!stands_still(s, q))
+			return peer;
+		s->still[q] = rte_rdtsc(); /* not again at once, if it cannot be */
+		return cut_off(s, q) == 0 ? NFMETA_PEER_NONE : peer;
 	}
 	if (peer != NFMETA_PEER_DEAD)
 		return peer;
@@ -119,8 +122,10 @@ tick(struct splitter *s, uint64_t now)
 	rte_timer_manage();
 	if (stop_asked())
 		end_run(s, "a signal", EXIT_OK);
-	if (s->o->seconds > 0 && now - s->start > s->o->seconds * s->hz)
-		s->in.left = 0, s->time_over = true;
+	if (s->o->seconds > 0 && now - s->start > s->o->seconds * s->hz) {
+		s->in.left = 0;
+		s->time_over = true;
+	}
 	if (now >= s->next_peer) {
 		s->next_peer = now + s->hz / 4;
 		check_peers(s, now);

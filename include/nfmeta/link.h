@@ -84,15 +84,14 @@ struct nfmeta_link_stats {
 	uint64_t held;	    /**< packets in the NF's hands now (received - returned) */
 	uint64_t up;	    /**< given back, not yet collected, injected ones too */
 	uint64_t metas;	    /**< meta packets anywhere on the link; in none of the others */
-	/* primary's handle only, 0 in an NF's */
+	/* counted by the primary; 0 in an NF's handle */
 	uint64_t reclaimed; /**< of the collected: taken back from NFs that died */
 	uint64_t orphans;   /**< of the reclaimed: were in the hands of such an NF */
 	uint64_t foreign;   /**< came back, but were not at the NF: thrown away */
 	uint64_t fenced;    /**< of the collected: were at NFs that were cut off */
-	uint64_t
-		heartbeat; /**< moved by the NF's nfmeta_recv_burst() and nfmeta_link_check(); in an
-				 NF's handle: by the primary's nfmeta_link_peer().  Begins anew with
-				 every set of rings */
+	/** Moved by the NF's nfmeta_recv_burst() and nfmeta_link_check(); in an NF's handle: by the
+	    primary's nfmeta_link_peer().  Begins anew with every set of rings. */
+	uint64_t heartbeat;
 };
 
 /** nfmeta_link_peer(): what serves a queue. */
@@ -127,6 +126,8 @@ NFMETA_API int nfmeta_link_create(const char *name, const struct nfmeta_link_opt
 
 /**
  * Hand packets to the NF of a queue.
+ *
+ * A packet can be at a queue once at a time: to send it twice, clone it.
  *
  * @return k <= n: pkts[0..k-1] are the link's now, pkts[k..n-1] are still yours.
  *         Short when ring_size packets are at the NF already (rings and hands).
@@ -189,10 +190,10 @@ NFMETA_API int nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue);
  *             changed the packet
  * @return packets taken, they are yours then; 0: nothing is left (or nobody died); or
  *   -EINVAL  no such queue, no room for packets
- *   -EBUSY   an NF is alive there, or is a thread of this process
+ *   -EBUSY   an NF is alive there
  *   -ENOMEM  nothing is lost, call again
  *
- * Takes the time to look at every mbuf once (about 1 ms per 100 000).
+ * Looks at every mbuf of the process once: not for each burst.
  * The one sending thread of the queue, primary.  Since 0.1.
  */
 NFMETA_API int nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **pkts,
@@ -211,7 +212,7 @@ NFMETA_API int nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, str
  *                 them as dropped.  (What it had returned is among them: collect first.)
  * @return 0, or
  *   -EINVAL  no such queue; nobody is there; it died: nfmeta_link_reclaim()
- *   -EBUSY   the NF is a thread of this process
+ *   -EBUSY   no other process can be at this link (the primary shares no files)
  *   -ENOMEM  no memory
  *   -EAGAIN  no spare rings (nfmeta_link_opts.spares): not before an NF that was cut off
  *            has ended.  (They are made with the link: for more hugepage memory DPDK
