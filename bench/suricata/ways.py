@@ -191,8 +191,11 @@ class Machine:
         self.nfmeta = up["version"]
         # The worker's loop ends with the link, and then Suricata lets it poll for its end. So the
         # plug-in's figure is taken, and what was seen until the splitter ended is there to check it.
+        # A worker that waits for the splitter polls: what that takes is no packet's.
+        total = plugin["total"]
         return s.outcome(
-            cpu_ns=plugin["total"]["cpu_ns"],
+            cpu_ns=total["cpu_ns"] - total["idle_cpu_ns"],
+            idle_ns=total["idle_cpu_ns"],
             proc_ns=proc_ns,
             offered=up["packets_in"],
             seconds=up["seconds"],

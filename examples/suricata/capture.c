@@ -125,14 +125,14 @@ work(struct worker *w)
 	while (suricata_ctl_flags == 0) {
 		n = nfmeta_recv_burst(w->link, pkts, NULL, BURST);
 		if (n > 0) {
-			if (rounds > 0)
+			if (!w->chunks.busy)
 				stats_busy(w);
 			if (!burst(w, pkts, n))
 				return 1;
-		} else if (rounds == 0) {
-			stats_idle(w);
 		}
 		rounds = n + told_messages(w) > 0 ? 0 : rounds + 1;
+		if (w->chunks.busy != (rounds == 0))
+			w->chunks.busy ? stats_idle(w) : stats_busy(w);
 		if (rounds > 0) {
 			if (rc == -NFMETA_ECLOSING)
 				return rc;

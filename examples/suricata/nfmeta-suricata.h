@@ -66,15 +66,17 @@ struct counts {
 	uint64_t messages, snapshots, resets;
 	uint64_t flows_ended_out; /* by Suricata: a time-out of its own, lack of memory */
 	uint64_t cpu_ns;	  /* of the worker's thread */
+	uint64_t idle_cpu_ns;	  /* of this, while nothing came; with stats= or compare= */
 };
 #define COUNTS (sizeof(struct counts) / sizeof(uint64_t))
 
 /* compare=N: chunks of N packets, by turns with and without records. */
 struct chunks {
 	uint32_t left; /* packets of this one */
+	bool busy;     /* else packets are waited for */
 	uint32_t n, room;
-	uint32_t *ns; /* CPU time of each; the even ones with records */
-	uint64_t began, idle_began, idle_ns;
+	uint32_t *ns;			     /* CPU time of each; the even ones with records */
+	uint64_t began, idle_began, idle_ns; /* idle_ns: all there was when it began */
 	uint64_t packets[2], cpu_ns[2];
 };
 

@@ -16,7 +16,7 @@ static const char *const names[] = {
 	"nfmeta.verdicts_refused", "nfmeta.shunted_packets", "nfmeta.shunted_bytes",
 	"nfmeta.deletes_in",	   "nfmeta.deletes_matched", "nfmeta.messages",
 	"nfmeta.snapshots",	   "nfmeta.resets",	     "nfmeta.flows_ended_out",
-	"nfmeta.cpu_ns",
+	"nfmeta.cpu_ns",	   "nfmeta.idle_cpu_ns",
 };
 #define PLAIN(name) ((name) + sizeof("nfmeta.") - 1)
 _Static_assert(sizeof(names) / sizeof(names[0]) == COUNTS, "a name for every counter");
@@ -28,6 +28,23 @@ cpu_ns(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The thread's time that it spends on waiting for packets. Nobody reads the clock for
+ * those who have not asked. */
+static bool
+timed(void)
+{
+	return opts.stats != NULL || opts.compare != 0;
+}
+
+static void
+waited(struct worker *w, uint64_t now)
+{
+	if (w->chunks.busy)
+		return;
+	w->c.idle_cpu_ns += now - w->chunks.idle_began;
+	w->chunks.idle_began = now;
 }
 
 static FILE *file; /* of stats=FILE */
@@ -67,6 +84,8 @@ stats_update(struct worker *w)
 
 	w->c.flows_ended_out = flows_ended(w->queue);
 	w->c.cpu_ns = cpu_ns();
+	if (timed())
+		waited(w, w->c.cpu_ns);
 	for (i = 0; i < COUNTS; i++)
 		StatsSetUI64(w->tv, w->ids[i], c[i]);
 	if (w->device != NULL) /* of all workers */
@@ -76,11 +95,11 @@ stats_update(struct worker *w)
 
 /* ---- compare=N ----------------------------------------------------------------- */
 
-/* The thread's time without what it spends on waiting for packets. */
 void
 stats_idle(struct worker *w)
 {
-	if (opts.compare != 0)
+	w->chunks.busy = false;
+	if (timed())
 		w->chunks.idle_began = cpu_ns();
 }
 
@@ -88,22 +107,21 @@ void
 stats_busy(struct worker *w)
 {
 	struct chunks *k = &w->chunks;
-	uint64_t now;
+	uint64_t now = timed() ? cpu_ns() : 0;
 
-	if (opts.compare == 0)
-		return;
-	now = cpu_ns();
-	if (k->began == 0)
-		k->began = now; /* the first packets */
-	else
-		k->idle_ns += now - k->idle_began;
+	waited(w, now); /* the first time: all since the thread's start */
+	k->busy = true;
+	if (k->began == 0) {
+		k->began = now;
+		k->idle_ns = w->c.idle_cpu_ns;
+	}
 }
 
 void
 stats_chunk(struct worker *w)
 {
 	struct chunks *k = &w->chunks;
-	uint64_t now = cpu_ns(), ns = now - k->began - k->idle_ns;
+	uint64_t now = cpu_ns(), ns = now - k->began - (w->c.idle_cpu_ns - k->idle_ns);
 	unsigned int kind = w->records ? 0 : 1;
 	uint32_t *more;
 
@@ -121,7 +139,7 @@ stats_chunk(struct worker *w)
 	w->records = !w->records;
 	k->left = opts.compare;
 	k->began = now;
-	k->idle_ns = 0;
+	k->idle_ns = w->c.idle_cpu_ns;
 }
 
 /* ---- stats=FILE ------------------------------------------------------------------- */
