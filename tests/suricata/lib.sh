@@ -20,8 +20,10 @@ plugin=${NFMETA_SURICATA_PLUGIN:-$NFMETA_EXAMPLES/suricata/nfmeta-suricata.so}
 feeder=${NFMETA_FEEDER:-$NFMETA_EXAMPLES/../tests/suricata/feeder}
 # shellcheck disable=SC2034 # used by the tests
 sample=$NFMETA_SOURCE/tests/data/sample.pcap
+conf=$here/suricata.yaml
 rules=$here/test.rules
 sets=() # arguments of Suricata, in both runs
+owner=  # of the folder it writes to, if not root
 
 command -v "$suricata" >/dev/null || die "there is no \"$suricata\": run examples/suricata/install"
 for path in "$plugin" "$feeder" "$splitter"; do
@@ -32,7 +34,8 @@ suricata_common() {
 	local name=$1
 	rm -rf "${work:?}/$name"
 	mkdir -p "$work/$name"
-	common=("$suricata" -c "$here/suricata.yaml" -S "$rules" -l "$work/$name" -k all
+	[ -z "$owner" ] || chown "$owner" "$work/$name"
+	common=("$suricata" -c "$conf" ${rules:+-S "$rules"} -l "$work/$name" -k all
 		"${sets[@]}")
 }
 
