@@ -83,6 +83,13 @@ struct primary_opts {
 
 /* 0, or -1 and the line said. */
 int primary_start(const struct primary_opts *o);
+/*
+ * For the time of taking down.  An NF that was killed inside of DPDK (while it started,
+ * most likely) may have left a lock in shared memory, for which DPDK waits for ever.
+ * When the time is over, the line is said, the files are removed, and the process ends with
+ * this status: all it had left to do was to free memory that ends with it.
+ */
+void primary_end_within(unsigned int seconds, int status);
 /* Ends EAL and removes its hugepage files and runtime directory. */
 void primary_end(void);
 

@@ -7,6 +7,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <mntent.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,12 +330,49 @@ primary_start(const struct primary_opts *o)
 	return 0;
 }
 
+static struct {
+	pthread_mutex_t files; /* removes them, and ends the process */
+	unsigned int seconds;
+	int status;
+} end = {.files = PTHREAD_MUTEX_INITIALIZER};
+
+static void *
+end_anyway(void *arg __rte_unused)
+{
+	sleep(end.seconds);
+	pthread_mutex_lock(&end.files);
+	if (prefix[0] == '\0')
+		return NULL;
+	complain("DPDK did not end within %u s, because an NF was killed inside of it; nothing is"
+		 " lost",
+		 end.seconds);
+	remove_files();
+	_exit(end.status);
+}
+
+void
+primary_end_within(unsigned int seconds, int status)
+{
+	pthread_attr_t detached;
+	pthread_t t;
+
+	end.seconds = seconds;
+	end.status = status;
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&t, &detached, end_anyway, NULL) != 0)
+		note("no thread to watch over the end: %s", strerror(errno));
+	pthread_attr_destroy(&detached);
+}
+
 void
 primary_end(void)
 {
 	if (prefix[0] == '\0')
 		return;
 	rte_eal_cleanup();
+	pthread_mutex_lock(&end.files);
 	remove_files();
 	prefix[0] = '\0';
+	pthread_mutex_unlock(&end.files);
 }

@@ -49,8 +49,8 @@ flows_write(struct flow_table *t, const struct flow *f)
 		(uintmax_t)f->bytes[1], flow_id(t, f), f->generation);
 }
 
-static int
-close_csv(struct flow_table *t)
+int
+flows_close_csv(struct flow_table *t)
 {
 	int rc;
 
@@ -58,6 +58,7 @@ close_csv(struct flow_table *t)
 		return 0;
 	rc = ferror(t->csv);
 	rc |= fclose(t->csv);
+	t->csv = NULL;
 	if (rc == 0)
 		return 0;
 	return complain("--flows: writing \"%s\" failed: %s", t->csv_path, strerror(errno));
@@ -206,18 +207,15 @@ flows_memory(uint32_t max_flows, bool shared)
 	return n * (64 + 16 + 17) + (shared ? n * sizeof(struct nfmeta_table_flow) : 0) + (1 << 20);
 }
 
-int
+void
 flows_destroy(struct flow_table *t)
 {
-	int rc;
-
 	if (t == NULL)
-		return 0;
+		return;
 	if (t->timeout != 0)
 		rte_timer_stop_sync(&t->timer);
-	rc = close_csv(t);
+	flows_close_csv(t);
 	nfmeta_table_destroy(t->shared);
 	free(t->flows);
 	free(t);
-	return rc;
 }

@@ -103,7 +103,8 @@ bool flows_stop(struct flow_table *t, uint32_t n);
 /* Into the CSV. */
 void flows_write(struct flow_table *t, const struct flow *f);
 /* 0, or -1 and the line said: the CSV could not be written. */
-int flows_destroy(struct flow_table *t);
+int flows_close_csv(struct flow_table *t);
+void flows_destroy(struct flow_table *t);
 
 /* ---- flows.c ------------------------------------------------------------------ */
 

@@ -10,6 +10,7 @@
 #include "splitter.h"
 
 #define LEAVE_SECONDS 3 /* patience with an NF that does not detach */
+#define END_SECONDS 10	/* ... with DPDK, which waits 5 s for an NF that does not answer */
 
 static int
 open_pool(struct splitter *s)
@@ -44,6 +45,7 @@ open_link(struct splitter *s)
 	if (nfmeta_link_create(s->o->link, &lo, &s->link) != 0)
 		return complain("%s", nfmeta_error());
 	feed_start(s->feed, s->link, s->flows);
+	s->c.memzones = memzones();
 	return 0;
 }
 
@@ -161,14 +163,41 @@ destroy_link(struct splitter *s)
 			s->o->link);
 }
 
+/* After the link and the input: every packet buffer is in the pool again. */
+static int
+check_pool(const struct splitter *s)
+{
+	unsigned int missing = rte_mempool_in_use_count(s->pool);
+
+	if (missing == 0)
+		return 0;
+	return complain("%u packet buffers are not in the pool again", missing);
+}
+
+static void
+count_zone(const struct rte_memzone *zone __rte_unused, void *arg)
+{
+	++*(uint32_t *)arg;
+}
+
+uint32_t
+memzones(void)
+{
+	uint32_t n = 0;
+
+	rte_memzone_walk(count_zone, &n);
+	return n;
+}
+
 /*
- * Pool and tables are not given back: EAL's memory ends with the process, and to
- * free some of it takes answers from NFs that may just be ending, too.
+ * What is to be written is written first: what follows waits for other processes.  Pool
+ * and tables are not given back: EAL's memory ends with the process, and to free some of
+ * it takes answers from NFs that may just be ending, too.
  */
 int
 splitter_close(struct splitter *s, int status)
 {
-	bool ran = s->progress.start != 0;
+	bool ran = s->progress.start != 0, exact = false;
 	struct flow_counts flows = {0};
 	struct feed_counts feed = {0};
 
@@ -176,15 +205,13 @@ splitter_close(struct splitter *s, int status)
 		feed = *feed_counts(s->feed);
 		feed_start(s->feed, NULL, s->flows);
 	}
-	if (destroy_link(s) != 0)
-		status = EXIT_PEER;
-	if (s->flows != NULL)
+	if (s->flows != NULL) {
 		flows = s->flows->counts;
-	if ((flows_destroy(s->flows) != 0 || output_close(&s->out) != 0) && status == EXIT_OK)
+		if (flows_close_csv(s->flows) != 0 && status == EXIT_OK)
+			status = EXIT_BAD;
+	}
+	if (output_close(&s->out) != 0 && status == EXIT_OK)
 		status = EXIT_BAD;
-	input_close(&s->in);
-	ways_close(s);
-	feed_destroy(s->feed);
 	if (ran) {
 		struct report r = {
 			.o = s->o,
@@ -202,6 +229,18 @@ splitter_close(struct splitter *s, int status)
 	} else {
 		json_discard(&s->json);
 	}
+	if (!s->o->one_process)
+		primary_end_within(END_SECONDS, status);
+	if (destroy_link(s) != 0)
+		status = EXIT_PEER;
+	else
+		exact = ran && s->o->in_capture && !s->out.to_port; /* drivers may keep some */
+	flows_destroy(s->flows);
+	input_close(&s->in);
+	if (exact && check_pool(s) != 0 && status == EXIT_OK)
+		status = EXIT_BAD;
+	ways_close(s);
+	feed_destroy(s->feed);
 	primary_end();
 	free(s);
 	return status;

@@ -189,6 +189,7 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "nfs_cut_off", c->fenced);
 	json_number(j, "packets_reclaimed", c->reclaimed);
 	json_number(j, "packets_orphaned", c->orphans);
+	json_number(j, "memzones_more", memzones() - c->memzones);
 	json_number(j, "flows", r->flows->flows);
 	json_number(j, "flows_timed_out", r->flows->timed_out);
 	json_number(j, "flows_reused", r->flows->ended[NFMETA_END_REUSED]);

@@ -245,6 +245,7 @@ struct splitter_counts {
 	uint64_t fenced;	/* NFs that were cut off */
 	uint64_t reclaimed;	/* dropped or bypassed: were at an NF when it died */
 	uint64_t orphans;	/* of the reclaimed: in its hands */
+	uint32_t memzones;	/* when the link was made */
 };
 
 struct report {
@@ -340,6 +341,8 @@ int splitter_run(struct splitter *s);
 /* Takes all down, reports; returns an exit status, not better than the given one. */
 int splitter_close(struct splitter *s, int status);
 void end_run(struct splitter *s, const char *why, int status);
+/* There are no more at the end than at the start. */
+uint32_t memzones(void);
 /* What is done by time: flows that end, signals, NFs that left. */
 void tick(struct splitter *s, uint64_t now);
 
