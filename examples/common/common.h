@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "idle.h"
+
 /* Exit statuses of the programs. */
 #define EXIT_OK 0
 #define EXIT_BAD 1  /* bad input, or something could not be made */
@@ -36,17 +38,7 @@ int bad_option(int c, char **argv);
 void stop_install(void);
 bool stop_asked(void);
 
-/* A loop that found nothing to do: spin, then pause, then sleep 100 us at most. */
-struct idle {
-	uint32_t rounds;
-};
-void idle_wait(struct idle *idle);
-
-static inline void
-idle_over(struct idle *idle)
-{
-	idle->rounds = 0;
-}
+#define IDLE_US 100 /* idle.h: the longest sleep of a loop */
 
 /* ---- json.c: a report ------------------------------------------------------ */
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The libnfmeta authors
  */
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <rte_pause.h>
 
 #include "common.h"
 
@@ -36,19 +32,4 @@ bool
 stop_asked(void)
 {
 	return stopped != 0;
-}
-
-void
-idle_wait(struct idle *idle)
-{
-	uint32_t n = ++idle->rounds;
-
-	if (n <= 64)
-		return;
-	if (n <= 1024)
-		rte_pause();
-	else if (n <= 2048)
-		sched_yield(); /* the other side may need this very CPU */
-	else
-		usleep(n < 4096 ? 10 : 100);
 }

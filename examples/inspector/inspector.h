@@ -47,6 +47,8 @@ struct inspector_opts {
 	uint64_t drop_every;	/* every Nth packet is dropped; 0: none */
 	uint64_t verdict_after; /* packets of a flow; 0: no verdicts */
 	uint8_t verdict;	/* NFMETA_ACTION_SHUNT or _DROP */
+	uint32_t hold;		/* packets kept in hand, to try faults; 0: none */
+	uint32_t idle_us;	/* longest sleep when nothing comes; 0: none */
 	bool no_flow_state;
 	const char *flows; /* CSV of flows */
 	uint32_t max_flows;
@@ -113,6 +115,8 @@ void audit_packet(struct audit *a, const struct nfmeta_field *f, const struct rt
 void audit_destroy(struct audit *a);
 
 /* ---- run.c --------------------------------------------------------------------------- */
+
+#define HOLD_MAX 4096
 
 struct inspector_result {
 	struct work_counts counts;

@@ -16,6 +16,8 @@ enum {
 	OPT_DROP,
 	OPT_VERDICT_AFTER,
 	OPT_DROP_AFTER,
+	OPT_HOLD,
+	OPT_IDLE,
 	OPT_NO_FLOW_STATE,
 	OPT_FLOWS,
 	OPT_MAX_FLOWS,
@@ -35,6 +37,8 @@ static const struct option longopts[] = {
 	{"drop-every", required_argument, NULL, OPT_DROP},
 	{"verdict-after", required_argument, NULL, OPT_VERDICT_AFTER},
 	{"drop-after", required_argument, NULL, OPT_DROP_AFTER},
+	{"hold", required_argument, NULL, OPT_HOLD},
+	{"idle-sleep", required_argument, NULL, OPT_IDLE},
 	{"no-flow-state", no_argument, NULL, OPT_NO_FLOW_STATE},
 	{"flows", required_argument, NULL, OPT_FLOWS},
 	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
@@ -59,6 +63,10 @@ static const char usage[] =
 	"  --drop-every N       have every Nth packet dropped\n"
 	"  --verdict-after N    trust, audit: have a flow shunted after N packets\n"
 	"  --drop-after N       trust, audit: have a flow dropped after N packets\n"
+	"  --hold N             keep the last N packets in hand, until more come or none does\n"
+	"                       for a millisecond: to try what happens when it is killed\n"
+	"  --idle-sleep US      longest sleep when nothing comes, in microseconds (100);\n"
+	"                       0: none, the CPU is the inspector's own\n"
 	"  --no-flow-state      do not ask to be told of flows, give no verdicts\n"
 	"  --flows FILE         trust, audit: write the flows as CSV\n"
 	"  --max-flows N        redo, audit: flows at one time (262144)\n"
@@ -78,6 +86,7 @@ inspector_defaults(struct inspector_opts *o)
 	o->link = "ids";
 	o->file_prefix = "nfmeta";
 	o->timeout = 10;
+	o->idle_us = IDLE_US;
 	o->max_flows = 262144;
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
 }
@@ -141,6 +150,14 @@ inspector_options(int argc, char **argv, struct inspector_opts *o)
 			break;
 		case OPT_DROP_AFTER:
 			rc = parse_after("--drop-after", optarg, NFMETA_ACTION_DROP, o);
+			break;
+		case OPT_HOLD:
+			rc = parse_u64("--hold", optarg, 1, HOLD_MAX, &v);
+			o->hold = (uint32_t)v;
+			break;
+		case OPT_IDLE:
+			rc = parse_u64("--idle-sleep", optarg, 0, 100000, &v);
+			o->idle_us = (uint32_t)v;
 			break;
 		case OPT_NO_FLOW_STATE:
 			o->no_flow_state = true;

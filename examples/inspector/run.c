@@ -54,16 +54,48 @@ median_cost(const struct costs *c, uint64_t bursts)
 	return ns;
 }
 
+/* Packets that are done, and kept in hand all the same (--hold), oldest first. */
+struct hand {
+	struct rte_mbuf *pkts[HOLD_MAX + BURST];
+	uint8_t how[HOLD_MAX + BURST];
+	uint32_t n;
+	uint64_t since; /* TSC when the last ones came */
+};
+
+/* All but the last "keep" go back. */
+static void
+give_back(struct nfmeta_link *link, struct hand *h, uint32_t keep)
+{
+	uint32_t k = h->n > keep ? h->n - keep : 0;
+
+	nfmeta_return_burst(link, h->pkts, h->how, (uint16_t)k);
+	h->n -= k;
+	memmove(h->pkts, h->pkts + k, h->n * sizeof(h->pkts[0]));
+	memmove(h->how, h->how + k, h->n);
+}
+
+static void
+hold(struct nfmeta_link *link, struct hand *h, uint32_t keep, struct rte_mbuf *const *pkts,
+     const uint8_t *how, uint16_t n)
+{
+	memcpy(h->pkts + h->n, pkts, n * sizeof(pkts[0]));
+	memcpy(h->how + h->n, how, n);
+	h->n += n;
+	h->since = rte_rdtsc();
+	give_back(link, h, keep);
+}
+
 /* Returns why it ended. */
 static const char *
 loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
-     struct inspector_result *r, struct costs *costs)
+     struct inspector_result *r, struct costs *costs, struct hand *hand)
 {
 	uint64_t tsc, took, next_check = 0, quarter = rte_get_tsc_hz() / 4;
+	uint64_t patience = rte_get_tsc_hz() / 1000;
 	struct tracker *t = worker_tracker(w);
 	uint64_t quarters = 0, cycles = 0;
 	struct rte_mbuf *pkts[BURST];
-	struct idle idle = {0};
+	struct idle idle = {.sleep_us = o->idle_us};
 	uint8_t how[BURST];
 	bool closing = false;
 	unsigned int told;
@@ -80,16 +112,21 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 			 * decided.
 			 */
 			track_reply(t);
-			nfmeta_return_burst(link, pkts, how, n);
+			if (hand == NULL)
+				nfmeta_return_burst(link, pkts, how, n);
+			else
+				hold(link, hand, o->hold, pkts, how, n);
 			took = rte_rdtsc() - tsc;
 			add_cost(costs, took, n);
 			r->cycles += took;
 			r->bursts++;
+		} else if (hand != NULL && hand->n > 0 && tsc - hand->since > patience) {
+			give_back(link, hand, 0);
 		}
 		told = track_messages(t);
 		if (n + told > 0) {
 			idle_over(&idle);
-		} else if (closing) {
+		} else if (closing && (hand == NULL || hand->n == 0)) {
 			return "the close of the link";
 		} else {
 			idle_wait(&idle);
@@ -119,6 +156,7 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 void
 inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 {
+	struct hand *hand = NULL;
 	struct nfmeta_link *link;
 	struct costs *costs;
 	struct worker *w;
@@ -130,16 +168,23 @@ inspector_run(const struct inspector_opts *o, struct inspector_result *r)
 		return;
 	w = worker_create(o, nfmeta_link_field(link));
 	costs = calloc(1, sizeof(*costs));
-	if (w == NULL || costs == NULL || track_subscribe(worker_tracker(w), o, link) != 0) {
+	if (o->hold > 0)
+		hand = calloc(1, sizeof(*hand));
+	if (w == NULL || costs == NULL || (o->hold > 0 && hand == NULL) ||
+	    track_subscribe(worker_tracker(w), o, link) != 0) {
 		nfmeta_link_detach(link);
 		worker_destroy(w);
 		free(costs);
+		free(hand);
 		return;
 	}
 	costs->ns_per_cycle = 1e9 / (double)rte_get_tsc_hz();
 	r->status = EXIT_OK;
-	r->ended = loop(o, link, w, r, costs);
+	r->ended = loop(o, link, w, r, costs, hand);
 	rc = nfmeta_link_check(link);
+	if (hand != NULL && (rc == 0 || rc == -NFMETA_ECLOSING))
+		give_back(link, hand, 0);
+	free(hand);
 	if (rc != -NFMETA_EPRIMARYGONE)
 		track_end(worker_tracker(w));
 	r->track = worker_tracker(w)->c;

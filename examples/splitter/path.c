@@ -311,7 +311,7 @@ turn_away(struct splitter *s, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
 static void
 hand_over(struct splitter *s, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct idle idle = {0};
+	struct idle idle = {.sleep_us = IDLE_US};
 	bool wait = s->o->when_full == NFMETA_FULL_WAIT;
 	uint16_t sent = 0, k;
 	uint64_t now;

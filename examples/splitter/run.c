@@ -204,7 +204,7 @@ farewell(struct splitter *s)
 {
 	uint64_t now = rte_rdtsc(), patience = FAREWELL_SECONDS * s->hz;
 	bool more = true, alive = !s->nf_gone;
-	struct idle idle = {0};
+	struct idle idle = {.sleep_us = IDLE_US};
 
 	while (alive) {
 		if (more && !feed_held_up(s->feed, now, patience)) {
@@ -244,7 +244,7 @@ unserved_packets(struct splitter *s)
 static void
 drain(struct splitter *s)
 {
-	struct idle idle = {0};
+	struct idle idle = {.sleep_us = IDLE_US};
 	uint64_t last = rte_rdtsc();
 	bool alive = !s->nf_gone;
 	uint16_t q;
@@ -286,7 +286,7 @@ int
 splitter_run(struct splitter *s)
 {
 	struct rte_mbuf *pkts[BURST];
-	struct idle idle = {0};
+	struct idle idle = {.sleep_us = IDLE_US};
 	uint64_t now, heard;
 	unsigned int n, back;
 

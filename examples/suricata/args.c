@@ -3,7 +3,7 @@
  */
 #include "nfmeta-suricata.h"
 
-struct opts opts = {.first_queue = -1, .last_queue = -1, .wait = 10};
+struct opts opts = {.first_queue = -1, .last_queue = -1, .wait = 10, .idle_us = 1000};
 
 static uint32_t
 number(const char *key, const char *text, uint32_t min, uint32_t max)
@@ -45,8 +45,8 @@ queues(const char *key, char *text)
 		FatalError("%s=%s-%s: the first is not below the last", key, text, dash + 1);
 }
 
-static const char *const keys[] = {"link",    "file-prefix", "queues", "mode", "wait",
-				   "records", "compare",     "stats",  "eal",  NULL};
+static const char *const keys[] = {"link",    "file-prefix", "queues", "mode", "wait", "records",
+				   "compare", "stats",	     "eal",    "idle", NULL};
 
 static void
 option(unsigned int key, char *value)
@@ -81,6 +81,9 @@ option(unsigned int key, char *value)
 	case 8:
 		opts.attach_late = choice(name, value, "init", "run");
 		break;
+	case 9:
+		opts.idle_us = number(name, value, 0, 100000);
+		break;
 	}
 }
 
@@ -102,10 +105,11 @@ args_parse(const char *args)
 		for (i = 0; keys[i] != NULL && strcmp(keys[i], word) != 0; i++)
 			;
 		if (keys[i] == NULL)
-			FatalError("unknown key \"%s\" in --capture-plugin-args: there are"
-				   " link, file-prefix, queues, mode, wait, records, compare, stats"
-				   " and eal",
-				   word);
+			FatalError(
+				"unknown key \"%s\" in --capture-plugin-args: there are"
+				" link, file-prefix, queues, mode, wait, records, compare, stats,"
+				" eal and idle",
+				word);
 		if (value == NULL || *value == '\0')
 			FatalError("%s has no value: %s=VALUE is wanted", word, word);
 		if ((had & 1u << i) != 0)

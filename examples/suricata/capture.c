@@ -3,7 +3,7 @@
  */
 #include "nfmeta-suricata.h"
 
-#include <rte_pause.h>
+#include "../common/idle.h"
 
 #define TICK_MS 100
 
@@ -84,20 +84,6 @@ burst(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 	return true;
 }
 
-/* Nothing came: spin, then pause, then sleep. */
-static void
-idle(uint32_t rounds)
-{
-	if (rounds > 4096)
-		usleep(1000);
-	else if (rounds > 2048)
-		usleep(50);
-	else if (rounds > 1024)
-		sched_yield(); /* the upfront NF may need this very CPU */
-	else if (rounds > 64)
-		rte_pause();
-}
-
 /* 0, or as nfmeta_link_check() says. */
 static int
 look_at_link(struct worker *w)
@@ -118,7 +104,8 @@ work(struct worker *w)
 {
 	struct rte_mbuf *pkts[BURST];
 	uint64_t second = 0, tick = 0, ms;
-	uint32_t rounds = 1; /* in which nothing came */
+	struct idle idle = {.rounds = 1, .sleep_us = opts.idle_us};
+	bool came;
 	uint16_t n;
 	int rc = 0;
 
@@ -130,25 +117,27 @@ work(struct worker *w)
 			if (!burst(w, pkts, n))
 				return 1;
 		}
-		rounds = n + told_messages(w) > 0 ? 0 : rounds + 1;
-		if (w->chunks.busy != (rounds == 0))
-			w->chunks.busy ? stats_idle(w) : stats_busy(w);
-		if (rounds > 0) {
+		came = n + told_messages(w) > 0;
+		if (w->chunks.busy != came)
+			came ? stats_busy(w) : stats_idle(w);
+		if (came) {
+			idle_over(&idle);
+		} else {
 			if (rc == -NFMETA_ECLOSING)
 				return rc;
-			idle(rounds);
+			idle_wait(&idle);
 			w->now = TimeGet();
 		}
 		ms = SCTIME_MSECS(w->now);
 		if (ms - tick >= TICK_MS) {
 			tick = ms;
-			if (rounds > 0) /* Suricata's housekeeping: packets do it otherwise */
+			if (idle.rounds > 0) /* Suricata's housekeeping: packets do it otherwise */
 				TmThreadsCaptureHandleTimeout(w->tv, NULL);
 			bypass_send(w);
 			told_sweep(w);
 		}
 		/* Once a second; every tick, when there is the time. */
-		if (w->now.secs != second || (rounds > 0 && tick == ms)) {
+		if (w->now.secs != second || (idle.rounds > 0 && tick == ms)) {
 			rc = look_at_link(w);
 			if (rc != 0 && rc != -NFMETA_ECLOSING)
 				return rc;

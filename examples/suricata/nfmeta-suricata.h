@@ -43,6 +43,7 @@ struct opts {
 	bool attach_late; /* eal=run */
 	uint32_t wait;	  /* seconds */
 	uint32_t compare; /* packets of a chunk; 0: off */
+	uint32_t idle_us; /* longest sleep when nothing comes; 0: none */
 };
 
 extern struct opts opts;
