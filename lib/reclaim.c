@@ -440,7 +440,7 @@ static uint64_t
 count_on(struct upfront *q, const struct nfmeta_shared_queue *old)
 {
 	struct nfmeta_shared_queue *s = q->shared;
-	uint64_t aside = 0, metas_aside = 0, blanks_aside = 0, packets;
+	uint64_t aside = 0, metas_aside = 0, blanks_aside = 0, unread = 0, packets;
 	uint32_t i;
 
 	for (i = q->stash_head; i < q->stash_tail; i++) {
@@ -451,7 +451,8 @@ count_on(struct upfront *q, const struct nfmeta_shared_queue *old)
 		blanks_aside += (how & NFMETA_INJECTED) != 0;
 	}
 	if (q->feed != NULL) /* messages that were not read yet */
-		blanks_aside += q->feed->meta_tail - q->feed->meta_head;
+		unread = q->feed->meta_tail - q->feed->meta_head;
+	blanks_aside += unread;
 	packets = q->sent - aside - q->collected - (q->meta_sent - metas_aside - q->meta_collected);
 	q->cut_off += packets;
 	q->collected = q->sent - aside;
@@ -469,7 +470,8 @@ count_on(struct upfront *q, const struct nfmeta_shared_queue *old)
 	if (q->feed != NULL) {
 		s->flow_sent = s->flow_seen = q->feed->seq;
 		s->flow_lost = q->feed->lost;
-		s->flow_collected = s->flow_replies = q->feed->collected;
+		s->flow_collected = q->feed->collected;
+		s->flow_replies = q->feed->collected + unread;
 	}
 	return packets;
 }

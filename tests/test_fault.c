@@ -108,7 +108,41 @@ role_stand(char **arg)
 	return rc != 0;
 }
 
-/* torn PREFIX LINK: as one that dies inside of ring operations, with 20 packets in hand. */
+/*
+ * told PREFIX LINK N BACK: subscribe, say so; take N packets and whatever messages come
+ * until there were as many NEW ones as it takes; give BACK packets back; keep the rest, and the
+ * last message.
+ */
+static int
+role_told(char **arg)
+{
+	unsigned int packets = (unsigned int)atoi(arg[2]), back = (unsigned int)atoi(arg[3]);
+	const uint64_t types = NFMETA_TYPE(NFMETA_MSG_NEW) | NFMETA_TYPE(NFMETA_MSG_DELETE);
+	const struct nfmeta_flow_batch *b;
+	static struct rte_mbuf *m[65536];
+	struct nfmeta_link *link;
+	unsigned int n = 0;
+	bool told = false;
+	int rc = attach(arg, &link);
+
+	if (rc == 0)
+		rc = nfmeta_flow_subscribe(link, types);
+	say(rc);
+	while (rc == 0 && (n < packets || !told)) {
+		if (n < packets)
+			n += nfmeta_recv_burst(link, m + n, NULL, (uint16_t)(packets - n));
+		if (n == packets || !told) /* else the last one stays in hand */
+			told = nfmeta_flow_next(link, &b) == 1 && b->type == NFMETA_MSG_NEW &&
+			       n == packets;
+	}
+	if (rc == 0 && nfmeta_return_burst(link, m, NULL, (uint16_t)back) != back)
+		rc = 1;
+	say(rc);
+	wait_for_parent();
+	return rc != 0;
+}
+
+/* torn PREFIX LINK HOW: as one that dies inside of ring operations, with 20 packets in hand. */
 static int
 role_torn(char **arg)
 {
@@ -125,17 +159,22 @@ role_torn(char **arg)
 	blank = rte_ring_lookup("nfm.t.b0");
 	if (rc == 0 && (down == NULL || up == NULL || blank == NULL))
 		rc = 1;
-	if (rc == 0) {
+	if (rc == 0 && strcmp(arg[2], "half") == 0) {
 		down->cons.head += 3; /* taken, but not for good */
 		blank->cons.head += 2;
 		up->prod.head += 5; /* a place for five, and nothing put there */
+	} else if (rc == 0) {	    /* indices that cannot be: beyond the other side's */
+		down->cons.tail = down->cons.head = down->prod.tail + 7;
+		blank->cons.tail = blank->cons.head = blank->prod.tail + 100000;
+		up->prod.tail = up->prod.head = up->cons.tail - 3;
 	}
 	say(rc);
 	wait_for_parent();
 	return rc != 0;
 }
 
-static const struct role roles[] = {{"torn", 2, role_torn},
+static const struct role roles[] = {{"torn", 3, role_torn},
+				    {"told", 4, role_told},
 				    {"hold", 5, role_hold},
 				    {"juggle", 2, role_juggle},
 				    {"stand", 2, role_stand}};
@@ -627,16 +666,18 @@ START_TEST(torn_rings)
 	int n;
 
 	ck_ok(nfmeta_link_create("t", &o, &link_p));
-	for (round = 0; round < 3; round++) {
+	for (round = 0; round < 4; round++) {
 		ck_assert_uint_eq(send(60), 60);
-		nf = START("torn", prefix_of(""), "t");
+		nf = START("torn", prefix_of(""), "t", round < 2 ? "half" : "forged");
 		ck_said(&nf, 0);
 		until_dead(&nf);
 		while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
 			take(m, how, (unsigned int)n);
 		ck_assert_int_eq(n, 0);
 		all_back(true);
-		ck_assert_uint_eq(stats().orphans, 20 * (round + 1));
+		/* Without an index that can be believed, all 60 may have been in its hands. */
+		ck_assert_uint_eq(stats().orphans,
+				  round < 2 ? 20 * (round + 1) : 40 + 60 * (round - 1));
 	}
 	ck_assert_uint_eq(send(60), 60);
 	nf = START("hold", prefix_of(""), "t", "60", "16", "60");
@@ -645,6 +686,125 @@ START_TEST(torn_rings)
 		collect();
 	all_back(false);
 	until_dead(&nf);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
+/* Sends n packets, and one message NEW behind them. */
+static void
+send_and_tell(unsigned int n)
+{
+	struct nfmeta_flow_state flow = {.flow_id = 1, .flow_gen = 1};
+
+	ck_assert_uint_eq(send(n), n);
+	ck_ok(nfmeta_flow_send(link_p, 0, NFMETA_MSG_NEW, &flow, 1));
+}
+
+/* An NF that subscribed is given its (empty) snapshot. */
+static struct child
+start_told(const char *packets, const char *back_again)
+{
+	struct child nf = START("told", prefix_of(""), "t", packets, back_again);
+	const struct nfmeta_flow_batch *b = NULL;
+
+	ck_said(&nf, 0);
+	collect();
+	while (nfmeta_flow_collect(link_p, 0, &b) == 0)
+		collect();
+	ck_assert_int_eq(b->type, NFMETA_MSG_RESYNC);
+	ck_ok(nfmeta_flow_snapshot(link_p, 0, NULL, 0, NFMETA_MSG_FIRST | NFMETA_MSG_LAST));
+	return nf;
+}
+
+static void
+reclaim(void)
+{
+	struct rte_mbuf *m[BURST];
+	uint8_t how[BURST];
+	int n;
+
+	while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
+		take(m, how, (unsigned int)n);
+	ck_assert_int_eq(n, 0);
+}
+
+/* Messages among the packets, in its hands and on the rings, go back to the pool. */
+START_TEST(messages_too)
+{
+	struct nfmeta_link_opts o =
+		NFMETA_LINK_OPTS(.ring_size = 256, .blanks = 16, .pool = pool,
+				 .carrier = _i == 0 ? NFMETA_CARRIER_INBAND : NFMETA_CARRIER_RING);
+	struct nfmeta_flow_stats f = {.sz = sizeof(f)};
+	const struct nfmeta_flow_batch *b;
+	struct child nf;
+	unsigned int i;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	for (i = 1; i <= 2; i++) {
+		nf = start_told("20", "5");
+		send_and_tell(20); /* it has this message in its hands */
+		send_and_tell(30); /* and these it has not received */
+		send_and_tell(10);
+		ck_said(&nf, 0);
+		until_dead(&nf);
+		reclaim();
+		ck_assert_int_eq(nfmeta_flow_collect(link_p, 0, &b), 0);
+		all_back(true);
+		ck_assert_uint_eq(stats().orphans, i * 15);
+		ck_assert_uint_eq(stats().metas, 0);
+		ck_ok(nfmeta_flow_stats(link_p, 0, &f));
+		ck_assert_uint_eq(f.state, NFMETA_FEED_IDLE);
+		ck_assert_uint_eq(f.seen, f.sent);
+		ck_assert_uint_eq(f.collected, f.replies);
+	}
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
+/*
+ * It is cut off while packets and messages that it gave back are set aside, and while
+ * the caller reads what it said; the next one is heard from its first word.
+ */
+START_TEST(fenced_while_read)
+{
+	struct nfmeta_link_opts o =
+		NFMETA_LINK_OPTS(.ring_size = 64, .blanks = 16, .pool = pool, .wait_us = 100,
+				 .when_full = NFMETA_FULL_WAIT,
+				 .carrier = _i == 0 ? NFMETA_CARRIER_INBAND : NFMETA_CARRIER_RING);
+	struct nfmeta_flow_stats f = {.sz = sizeof(f)};
+	const struct nfmeta_flow_batch *b;
+	struct child nf, next;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	nf = start_told("20", "15");
+	send_and_tell(20);
+	ck_said(&nf, 0);
+	halt(&nf);
+	while (send(BURST) == BURST) /* until what came back is aside, and the link full */
+		;
+	/* The message that was read last is still the caller's. */
+	fence();
+	all_back(false);
+	ck_assert_uint_eq(stats().metas, 0);
+	ck_ok(nfmeta_flow_stats(link_p, 0, &f));
+	ck_assert_uint_eq(f.collected + (_i == 0), f.replies); /* in-band it is kept */
+
+	next = START("told", prefix_of(""), "t", "0", "0");
+	ck_said(&next, 0);
+	collect();
+	while (nfmeta_flow_collect(link_p, 0, &b) == 0)
+		collect();
+	ck_assert_int_eq(b->type, NFMETA_MSG_RESYNC);
+	ck_assert_uint_eq(b->epoch, 2);
+	murder(&nf);
+	until_dead(&next);
+	reclaim();
+	ck_assert_int_eq(nfmeta_flow_collect(link_p, 0, &b), 0);
+	all_back(true);
 	ck_ok(nfmeta_link_destroy(link_p, NULL));
 	pool_is_exact(0);
 	remove_dead_lcores();
@@ -728,6 +888,17 @@ START_TEST(smaller_later)
 }
 END_TEST
 
+static TCase *
+add_case(Suite *s, const char *name)
+{
+	TCase *t = tcase_create(name);
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 240);
+	suite_add_tcase(s, t);
+	return t;
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 int
@@ -740,19 +911,20 @@ main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	s = suite_create("faults");
-	t = tcase_create("an NF dies");
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 240);
+	t = add_case(s, "dies");
 	tcase_add_loop_test(t, in_order, 0, 3);
-	tcase_add_test(t, held_for_long);
-	tcase_add_test(t, again_at_once);
+	tcase_add_test(t, torn_rings);
+	tcase_add_loop_test(t, messages_too, 0, 2);
+	tcase_add_test(t, half_reclaimed);
 	tcase_add_loop_test(t, destroyed_meanwhile, 0, 3);
+	tcase_add_test(t, held_for_long);
 	tcase_add_test(t, later_pools);
 	tcase_add_test(t, smaller_later);
-	tcase_add_test(t, torn_rings);
-	tcase_add_test(t, half_reclaimed);
+	t = add_case(s, "stands");
 	tcase_add_loop_test(t, fenced, 0, 2);
+	tcase_add_loop_test(t, fenced_while_read, 0, 2);
 	tcase_add_test(t, fenced_often);
+	t = add_case(s, "often");
+	tcase_add_test(t, again_at_once);
 	return run_suite(s, "fault");
 }

@@ -41,11 +41,20 @@ static void *blocks[BLOCKS];
 static unsigned int live_blocks;
 static size_t mapped;
 
+/* What happens just before the next fcntl(). */
+static void (*meanwhile)(void);
+
 bool
 inject(const char *call, int error)
 {
 	char name[64];
 
+	if (meanwhile != NULL && strcmp(call, "fcntl") == 0) {
+		void (*now)(void) = meanwhile;
+
+		meanwhile = NULL;
+		now();
+	}
 	asked++;
 	if (fail_at == 0 || asked < fail_at || (asked > fail_at && !fail_on))
 		return false;
@@ -712,6 +721,45 @@ START_TEST(reclaim_fails)
 }
 END_TEST
 
+static void
+nf_leaves(void)
+{
+	const struct nfmeta_shared_link *s = nfmeta_link_shared(link_p);
+	struct nfmeta_shared_queue *q = (void *)((uintptr_t)s + s->queue_offset);
+
+	__atomic_store_n(&q->state, NFMETA_QUEUE_FREE, __ATOMIC_RELEASE);
+}
+
+/* It leaves in good order between the look and the lock: packets wait for the next one. */
+START_TEST(left_meanwhile)
+{
+	struct rte_mbuf *m[48];
+	struct child nf;
+	uint8_t how[48];
+
+	choose(1);
+	must_create();
+	ck_assert_int_eq(rte_pktmbuf_alloc_bulk(pool, m, 48), 0);
+	ck_assert_uint_eq(nfmeta_send_burst(link_p, 0, m, 48), 48);
+	nf = START("hold", prefix_of(""), "t", "0", "0");
+	ck_said(&nf, 0);
+	murder(&nf);
+	meanwhile = nf_leaves;
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 48), 0);
+	ck_assert(meanwhile == NULL);
+	ck_assert_uint_eq(nfmeta_link_in_flight(link_p, 0), 48);
+	nf = START("hold", prefix_of(""), "t", "48", "0");
+	ck_said(&nf, 0);
+	murder(&nf);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 48), 48);
+	rte_pktmbuf_free_bulk(m, 48);
+	ck_assert_int_eq(nfmeta_link_reclaim(link_p, 0, m, how, 48), 0);
+	must_destroy();
+	remove_dead_lcores();
+	ck_assert_uint_eq(live_blocks, 0);
+}
+END_TEST
+
 /* ---- A secondary -------------------------------------------------------------------------------- */
 
 static const char *eal_prefix;
@@ -1046,6 +1094,7 @@ main(int argc, char **argv)
 	tcase_add_test(one, send_fails);
 	tcase_add_loop_test(one, inband_fails, 0, 2);
 	tcase_add_test(one, reclaim_fails);
+	tcase_add_test(one, left_meanwhile);
 	tcase_add_test(one, eal_attach_fails);
 	tcase_add_test(one, attach_in_a_secondary_fails);
 	many = tcase_create("come and go");
