@@ -106,7 +106,7 @@ pages_of(const char *prefix)
 void
 check_others(struct doctor *d)
 {
-	char base[PATH_MAX], list[512] = "";
+	char base[PATH_MAX], list[512] = "", living[512] = "";
 	unsigned long long bytes = 0, of_this;
 	unsigned int dead = 0, alive = 0;
 	struct dirent *e;
@@ -133,16 +133,21 @@ check_others(struct doctor *d)
 			list_add(list, sizeof(list), text("%s: %llu MiB", e->d_name, of_this >> 20),
 				 dead++, 5);
 		} else {
-			alive++;
+			/* pid 0: of another pid namespace */
+			list_add(living, sizeof(living),
+				 l.l_pid > 0 ? text("%s: process %d (%s)", e->d_name, (int)l.l_pid,
+						    process_name(l.l_pid))
+					     : e->d_name,
+				 alive++, 5);
 		}
 		close(fd);
 	}
 	if (dir != NULL)
 		closedir(dir);
+	if (alive > 0)
+		say(CHECK, OK, WELL, NULL, "other prefixes with a primary: %u (%s)", alive, living);
 	if (dead > 0)
 		say(CHECK, OK, WELL, NULL,
-		    "%u other prefixes are alive, %u dead and keep %llu MiB of hugepages (%s)",
-		    alive, dead, bytes >> 20, list);
-	else if (alive > 0)
-		say(CHECK, OK, WELL, NULL, "%u other prefixes are alive", alive);
+		    "other prefixes whose primary is dead: %u, and keep %llu MiB of hugepages (%s)",
+		    dead, bytes >> 20, list);
 }
