@@ -668,7 +668,7 @@ START_TEST(torn_rings)
 	ck_ok(nfmeta_link_create("t", &o, &link_p));
 	for (round = 0; round < 4; round++) {
 		ck_assert_uint_eq(send(60), 60);
-		nf = START("torn", prefix_of(""), "t", round < 2 ? "half" : "forged");
+		nf = START("torn", prefix_of(""), "t", round < 2 ? "forged" : "half");
 		ck_said(&nf, 0);
 		until_dead(&nf);
 		while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
@@ -677,7 +677,7 @@ START_TEST(torn_rings)
 		all_back(true);
 		/* Without an index that can be believed, all 60 may have been in its hands. */
 		ck_assert_uint_eq(stats().orphans,
-				  round < 2 ? 20 * (round + 1) : 40 + 60 * (round - 1));
+				  round < 2 ? 60 * (round + 1) : 120 + 20 * (round - 1));
 	}
 	ck_assert_uint_eq(send(60), 60);
 	nf = START("hold", prefix_of(""), "t", "60", "16", "60");

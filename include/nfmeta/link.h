@@ -127,7 +127,9 @@ NFMETA_API int nfmeta_link_create(const char *name, const struct nfmeta_link_opt
 /**
  * Hand packets to the NF of a queue.
  *
- * A packet can be at a queue once at a time: to send it twice, clone it.
+ * A packet can be at a queue once at a time, whatever its refcnt: to send it twice, clone
+ * it.  (That is not checked: of one that is there twice, the second to come back would be
+ * taken for foreign, and its reference be lost.)
  *
  * @return k <= n: pkts[0..k-1] are the link's now, pkts[k..n-1] are still yours.
  *         Short when ring_size packets are at the NF already (rings and hands).
