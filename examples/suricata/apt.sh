@@ -75,7 +75,7 @@ apt_mirror() {
 	debian_mirror=$other
 	[ -n "$debian_mirror" ] && return
 	die "apt's sources (/etc/apt/sources.list, /etc/apt/sources.list.d) name no mirror of" \
-		"$debian_codename: Suricata is taken from where the machine has Debian from."
+		"$debian_codename: packages are taken from where the machine has Debian from."
 }
 
 # apt_suite TYPES URI SUITE: one more archive for own_apt
