@@ -5,11 +5,14 @@
  * built ones against each other.
  *
  *     counterpart-NAME primary EAL-OPTIONS   makes link "demo"; ends when stdin does
+ *                                            (NFMETA_CARRIER in the environment: with
+ *                                            that carrier of flow state)
  *     counterpart-NAME nf PREFIX             attaches, takes 32 packets, waits for stdin
  */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +25,39 @@
 
 #define PACKETS 32
 #define POOL_SIZE 1023
+
+/* The same program is built with the library of ABI 1.0, which had no flow state. */
+#if NFMETA_ABI_MINOR >= 1
+static void
+choose_carrier(struct nfmeta_link_opts *o)
+{
+	const char *carrier = getenv("NFMETA_CARRIER");
+
+	if (carrier == NULL)
+		return;
+	o->carrier = (uint8_t)atoi(carrier);
+	o->blanks = o->carrier == NFMETA_CARRIER_INBAND ? 64 : 0;
+}
+
+static int
+subscribe(struct nfmeta_link *link)
+{
+	return nfmeta_flow_subscribe(link, UINT64_C(1) << NFMETA_MSG_DELETE);
+}
+#else
+static void
+choose_carrier(struct nfmeta_link_opts *o)
+{
+	(void)o;
+}
+
+static int
+subscribe(struct nfmeta_link *link)
+{
+	(void)link;
+	return 0;
+}
+#endif
 
 static int
 fail(int rc)
@@ -101,6 +137,7 @@ primary(int argc, char **argv)
 		printf("no pool: %s\n", rte_strerror(rte_errno));
 		return 1;
 	}
+	choose_carrier(&o);
 	rc = nfmeta_field_register(NULL, &field);
 	if (rc != 0)
 		return fail(rc);
@@ -160,8 +197,11 @@ nf(const char *prefix)
 		nfmeta_return_burst(link, m, NULL, (uint16_t)n);
 		usleep(1000);
 	}
-	printf("attached: %u records, primary has %s, this is %s\n", got,
-	       nfmeta_link_shared(link)->library_version, nfmeta_version());
+	printf("attached: %u records, primary has %s, this is %s, ABI %d.%d here and %d.%d there, "
+	       "flow state: %s\n",
+	       got, nfmeta_link_shared(link)->library_version, nfmeta_version(), NFMETA_ABI_MAJOR,
+	       NFMETA_ABI_MINOR, nfmeta_link_shared(link)->abi_major,
+	       nfmeta_link_shared(link)->abi_minor, nfmeta_strerror(subscribe(link)));
 	fflush(stdout);
 	while (!told_to_end(100))
 		;
