@@ -8,6 +8,8 @@
 #include "../lib/link.c"
 #include "../lib/reclaim.c"
 #include "../lib/flow.c"
+static const struct rte_memzone *table_zone; /* what a reader finds under any name */
+#define rte_memzone_lookup(name) (table_zone != NULL && (name) != NULL ? table_zone : NULL)
 #include "../lib/table.c"
 
 #include <stdio.h>
@@ -254,6 +256,186 @@ START_TEST(sealed_records)
 	fclose(f);
 	ck_assert_uint_gt(good, 20);
 	ck_assert_uint_gt(refused, 40);
+}
+END_TEST
+
+/* ---- Handshakes --------------------------------------------------------------- */
+
+#define HANDSHAKE_MAX 4096
+
+/* The good ones; what others change. */
+static struct handshake {
+	char name[128];
+	uint32_t len;
+	uint8_t bytes[HANDSHAKE_MAX];
+} handshake[16];
+
+/* The next text of a list, without its quotes. */
+static const char *
+next_text(const char **at, char out[128])
+{
+	ck_assert_int_ge(sscanf(*at, "%*[^\"]\"%127[^\"]", out), 0);
+	*at = strchr(*at, '"');
+	ck_assert(*at != NULL);
+	if ((*at)[1] == '"')
+		out[0] = '\0';
+	*at = strchr(*at + 1, '"') + 1;
+	return out;
+}
+
+static void
+same_text(const char *line, const char *name, const char *field)
+{
+	char wanted[160];
+
+	snprintf(wanted, sizeof(wanted), "\"%s\": \"%s\"", name, field);
+	ck_assert_msg(strstr(line, wanted) != NULL, "%s: %s is '%s'", name_of(line), name, field);
+}
+
+static unsigned int
+read_handshakes(FILE *f, char *line, size_t size)
+{
+	unsigned int n = 0;
+
+	while (fgets(line, (int)size, f) != NULL && strstr(line, "\"judged\"") == NULL) {
+		struct handshake *h = &handshake[n];
+
+		if (find(line, "bytes") == NULL)
+			continue;
+		ck_assert_uint_lt(++n, RTE_DIM(handshake));
+		strcpy(h->name, name_of(line));
+		h->len = bytes(line, "bytes", h->bytes, sizeof(h->bytes));
+	}
+	return n;
+}
+
+START_TEST(handshakes)
+{
+	FILE *f = vectors("handshakes.json");
+	uint32_t count = 0, q, i;
+	static char line[LINE];
+
+	while (fgets(line, sizeof(line), f) != NULL && strstr(line, "\"judged\"") == NULL) {
+		static uint64_t room[HANDSHAKE_MAX / 8];
+		struct nfmeta_shared_link *s = (void *)room;
+		uint32_t len;
+		const char *at;
+		char text[128];
+
+		if (find(line, "bytes") == NULL)
+			continue;
+		len = bytes(line, "bytes", (void *)room, sizeof(room));
+#define SAME(name, value) ck_assert_msg(number(line, name) == (value), "%s: " name, name_of(line))
+		SAME("size", len);
+		SAME("magic", s->magic);
+		SAME("abi_major", s->abi_major);
+		SAME("abi_minor", s->abi_minor);
+		SAME("size", s->size);
+		SAME("features_required", s->features_required);
+		SAME("features_offered", s->features_offered);
+		SAME("instance", s->instance);
+		SAME("state", s->state);
+		SAME("queue_count", s->queue_count);
+		SAME("queue_size", s->queue_size);
+		SAME("queue_offset", s->queue_offset);
+		SAME("when_full", s->when_full);
+		SAME("ring_size", s->ring_size);
+		SAME("blanks", s->blanks);
+		SAME("field_flag", s->field.flag);
+		SAME("field_key", s->field.key);
+		SAME("field_offset", s->field.offset);
+		SAME("field_seal_offset", s->field.seal_offset);
+		SAME("field_placement", s->field.placement);
+		SAME("field_size", s->field.size);
+		SAME("flow_ring", s->flow_ring);
+		SAME("flow_carrier", s->flow_carrier);
+		SAME("heartbeat", s->heartbeat);
+#undef SAME
+		same_text(line, "link", s->name);
+		same_text(line, "library_version", s->library_version);
+		same_text(line, "dpdk_version", s->dpdk_version);
+		same_text(line, "pool_name", s->pool_name);
+		same_text(line, "pool_ops", s->pool_ops);
+		same_text(line, "flow_table", s->flow_table);
+		at = find(line, "queues");
+		for (q = 0; q < s->queue_count; q++) {
+			struct nfmeta_shared_queue *b =
+				(void *)((uint8_t *)s + s->queue_offset + q * s->queue_size);
+			const char *names[] = {b->down, b->up, b->blank, b->flow_down, b->flow_up};
+
+			for (i = 0; i < RTE_DIM(names); i++) {
+				next_text(&at, text);
+				if (i < 3 || s->flow_carrier != 0)
+					ck_assert_str_eq(text, names[i]);
+				else
+					ck_assert_str_eq(text, "");
+			}
+		}
+		count++;
+	}
+	fclose(f);
+	ck_assert_uint_gt(count, 8);
+}
+END_TEST
+
+/* DPDK's version and mbuf are those of this side, but where the vector changes them. */
+START_TEST(judged_handshakes)
+{
+	FILE *f = vectors("handshakes.json");
+	unsigned int n, i, accepted = 0, again = 0, refused = 0;
+	static struct nfmeta_shared_link here;
+	static char line[LINE];
+
+	nfmeta__handshake_local(&here);
+	n = read_handshakes(f, line, sizeof(line));
+	while (fgets(line, sizeof(line), f) != NULL) {
+		static uint64_t room[HANDSHAKE_MAX / 8];
+		struct nfmeta_shared_link *s = (void *)room;
+		struct rte_memzone zone = {.addr = room};
+		struct nfmeta_link link;
+		char of[128], name[128] = "", result[128];
+		const char *at, *got;
+		uint32_t queue;
+		int rc;
+
+		at = find(line, "of");
+		if (at == NULL)
+			continue;
+		ck_assert_int_eq(sscanf(at, "%127[^\"]", of), 1);
+		ck_assert_int_eq(sscanf(find(line, "link"), "%127[^\"]", name), 1);
+		ck_assert_int_eq(sscanf(find(line, "result"), "%127[^\"]", result), 1);
+		for (i = 0; i < n && strcmp(handshake[i].name, of) != 0; i++)
+			;
+		ck_assert_msg(i < n, "%s: there is no \"%s\"", name_of(line), of);
+		memset(room, 0, sizeof(room));
+		memcpy(room, handshake[i].bytes, handshake[i].len);
+		memcpy(s->dpdk_version, here.dpdk_version, sizeof(s->dpdk_version));
+		memcpy(s->mbuf_layout, here.mbuf_layout, sizeof(s->mbuf_layout));
+		i = (unsigned int)number(line, "at");
+		bytes(line, "put", (uint8_t *)room + i, HANDSHAKE_MAX - i);
+		zone.len = number(line, "length");
+		queue = (uint32_t)number(line, "queue");
+
+		if (strcmp(result, "accept") == 0) { /* behind that, the rings are looked up */
+			rc = nfmeta__handshake_check(room, zone.len, name, queue);
+			ck_assert_msg(rc == 0, "%s: %s", name_of(line), nfmeta_error());
+			ck_assert_uint_eq(s->state, NFMETA_LINK_READY);
+			accepted++;
+			continue;
+		}
+		rc = look_at(&zone, name, queue, &link);
+		got = rc == -EAGAIN ? "again" : nfmeta_strerror(rc);
+		ck_assert_msg(strcmp(got, result) == 0, "%s: %s: %s", name_of(line), got,
+			      nfmeta_error());
+		if (rc == -EAGAIN)
+			again++;
+		else
+			refused++;
+	}
+	fclose(f);
+	ck_assert_uint_gt(accepted, 10);
+	ck_assert_uint_gt(again, 2);
+	ck_assert_uint_gt(refused, 60);
 }
 END_TEST
 
@@ -526,6 +708,48 @@ START_TEST(table_entries)
 }
 END_TEST
 
+START_TEST(table_headers)
+{
+	FILE *f = vectors("table.json");
+	unsigned int accepted = 0, refused = 0;
+	static char line[LINE];
+
+	while (fgets(line, sizeof(line), f) != NULL) {
+		struct nfmeta_shared_table header = {0};
+		struct rte_memzone zone = {.addr = &header};
+		struct nfmeta_table *t = NULL;
+		char result[128];
+		uint32_t flows;
+		int rc;
+
+		if (find(line, "header") == NULL)
+			continue;
+		bytes(line, "header", (uint8_t *)&header, sizeof(header));
+		zone.len = number(line, "length");
+		ck_assert_int_eq(sscanf(find(line, "result"), "%127[^\"]", result), 1);
+		table_zone = &zone;
+		rc = nfmeta__table_find("nfmeta_t.demo", &t);
+		table_zone = NULL;
+		if (strcmp(result, "accept") != 0) {
+			ck_assert_msg(strcmp(nfmeta_strerror(rc), result) == 0, "%s: %s",
+				      name_of(line), nfmeta_strerror(rc));
+			refused++;
+			continue;
+		}
+		ck_assert_msg(rc == 0, "%s: %s", name_of(line), nfmeta_error());
+		ck_assert_uint_eq(number(line, "entry_offset"),
+				  (uintptr_t)nfmeta_table_flows(t, &flows) - (uintptr_t)&header);
+		ck_assert_uint_eq(number(line, "flows"), flows);
+		ck_assert_uint_eq(number(line, "instance"), header.instance);
+		nfmeta__table_drop(t);
+		accepted++;
+	}
+	fclose(f);
+	ck_assert_uint_gt(accepted, 3);
+	ck_assert_uint_gt(refused, 10);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -537,9 +761,12 @@ main(void)
 	tcase_add_test(tc, flow_keys);
 	tcase_add_test(tc, record_fields);
 	tcase_add_test(tc, sealed_records);
+	tcase_add_test(tc, handshakes);
+	tcase_add_test(tc, judged_handshakes);
 	tcase_add_test(tc, messages);
 	tcase_add_test(tc, judged_messages);
 	tcase_add_test(tc, table_entries);
+	tcase_add_test(tc, table_headers);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_NORMAL);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The libnfmeta authors
-"""Write the golden vectors: flow-keys, records, messages and table (.json).
+"""Write the golden vectors: flow-keys, records, handshakes, messages and table (.json).
 
     make.py            write them beside this file
     make.py --check    exit 1 if they are not what this program makes
@@ -173,6 +173,15 @@ def flow_keys():
         add(f"{name} ESP: no ports", packet(*odd), flow_key(*odd), good & ~(L4 | L4_GOOD))
         vxlan = (a, b, 17, 1234, 4789)
         add(f"{name} VXLAN: outer headers", packet(*vxlan), flow_key(*vxlan), good | TUNNEL)
+        for port, tunnel in ((6081, "Geneve"), (2152, "GTP-U")):
+            outer = (a, b, 17, 1234, port)
+            add(f"{name} {tunnel}: outer headers", packet(*outer), flow_key(*outer), good | TUNNEL)
+            back = (b, a, 17, port, 1234)
+            add(f"{name}, source port of {tunnel}: no tunnel", packet(*back), flow_key(*back), good)
+        for number, inner in ((4, "IPv4"), (41, "IPv6")):
+            outer = (a, b, number)
+            flags = good & ~(L4 | L4_GOOD) | TUNNEL
+            add(f"{inner} in {name}: outer headers", packet(*outer), flow_key(*outer), flags)
 
     signs = ("127.255.255.255", "128.0.0.0", 6, 1, 2)
     add("addresses compare as unsigned bytes", packet(*signs), flow_key(*signs), good4)
@@ -398,6 +407,188 @@ def records():
     add("headroom 64: 64 bytes of headroom", full, HEADROOM, 64, 64, start=64)
     add("headroom 64: no room, the packet starts in it", full, HEADROOM, 64, 0, start=63)
     return bare, sealed
+
+
+# ---- handshakes of links
+
+FIELD = (
+    ("field_flag", "Q"), ("field_key", "Q"), ("field_offset", "H"), ("field_seal_offset", "H"),
+    ("field_placement", "B"), ("field_size", "B"), ("reserved", "10s"),
+)  # fmt: skip
+LINK = (
+    ("magic", "Q"), ("abi_major", "H"), ("abi_minor", "H"), ("size", "I"),
+    ("features_required", "Q"), ("features_offered", "Q"), ("instance", "I"), ("state", "I"),
+    ("queue_count", "H"), ("queue_size", "H"), ("queue_offset", "H"), ("when_full", "B"),
+    ("reserved0", "B"), ("ring_size", "I"), ("blanks", "I"), *FIELD, ("link", "32s"),
+    ("library_version", "32s"), ("dpdk_version", "32s"), ("pool_name", "32s"), ("pool_ops", "32s"),
+    ("mbuf_layout", "32s"), ("flow_table", "32s"), ("flow_ring", "I"), ("flow_carrier", "B"),
+    ("reserved1", "67s"), ("heartbeat", "Q"), ("reserved2", "120s"),
+)  # fmt: skip
+TEXTS = ("link", "library_version", "dpdk_version", "pool_name", "pool_ops", "flow_table")
+QUEUE = ("down", "up", "blank", "flow_down", "flow_up")
+QUEUE_AT = {"down": 0, "up": 32, "blank": 64, "flow_down": 256, "flow_up": 288}
+LINK_MAGIC = 0x314B4E4C464E2D31
+RING, INBAND, TABLE = 1, 2, 3
+
+
+def offset_of(name):
+    at = 0
+    for field, form in LINK:
+        if field == name:
+            return at
+        at += struct.calcsize("<" + form)
+    raise KeyError(name)
+
+
+def handshakes():
+    good, bad, sizes = [], [], {}
+    # 128 bytes; buf_addr, data_off ... as in bindings-spec
+    mbuf = (128, 0, 16, 18, 20, 22, 24, 32, 36, 40, 42, 52, 54, 56, 64, 72)
+
+    def add(name, queues=1, queue_size=256, queue_offset=512, spares=0, filler=0, **given):
+        carrier = given.get("flow_carrier", 0)
+        values = {
+            "magic": LINK_MAGIC, "abi_major": 1, "abi_minor": 1, "instance": 0x89ABCDEF, "state": 1,
+            "size": queue_offset + (queues + spares) * queue_size, "queue_count": queues,
+            "queue_size": queue_size, "queue_offset": queue_offset, "when_full": 1, "ring_size": 1024,
+            "field_flag": 1 << 40, "field_key": 0x0123456789ABCDEF, "field_offset": 104,
+            "field_seal_offset": 100, "field_placement": DYNFIELD, "field_size": 16, "link": b"demo",
+            "library_version": b"0.1.0", "dpdk_version": b"DPDK 22.11.11", "pool_ops": b"ring_mp_mc",
+            "mbuf_layout": struct.pack("<16H", *mbuf), "heartbeat": 7, **given,
+        }  # fmt: skip
+        if filler:
+            values |= {n: bytes([filler]) * struct.calcsize(f) for n, f in LINK if n.startswith("reserved") and f != "B"}
+        data = bytearray(put(LINK, values).ljust(queue_offset, bytes([filler])))
+        names = []
+        for i in range(queues):
+            has = {
+                "down": f"nfm_d{i}_demo", "up": f"nfm_u{i}_demo",
+                "blank": f"nfm_b{i}_demo" if values.get("blanks") else "",
+                "flow_down": f"nfm_m{i}_demo" if carrier == RING else "",
+                "flow_up": f"nfm_v{i}_demo" if carrier in (RING, TABLE) else "",
+            }  # fmt: skip
+            block = bytearray(queue_size)
+            for key in QUEUE if carrier else QUEUE[:3]:
+                block[QUEUE_AT[key] : QUEUE_AT[key] + 32] = has[key].encode().ljust(32, b"\0")
+            data += block
+            names.append([has[key] for key in QUEUE])
+        data += bytes(spares * queue_size)
+        assert len(data) == values["size"]
+        out = shown(LINK, {k: v for k, v in values.items() if not isinstance(v, bytes)})
+        out |= {key: values.get(key, b"").decode() for key in TEXTS}
+        good.append({"name": name, "bytes": data.hex(), **out, "queues": names})
+        sizes[name] = len(data)
+
+    def judge(name, result, of="one queue", at=0, put=b"", queue=0, link="demo", length=None):
+        assert of in sizes
+        at = at if isinstance(at, int) else offset_of(at)
+        vector = {"name": name, "of": of, "at": at, "put": put.hex(), "length": length or sizes[of]}
+        bad.append({**vector, "link": link, "queue": queue, "result": result})
+
+    pool = {"blanks": 64, "pool_name": b"packets"}
+    ring = {"flow_carrier": RING, "flow_ring": 8191, "queue_size": 512}
+    add("one queue")
+    add("three queues with blanks", queues=3, when_full=2, **pool)
+    add("dynfield of 32 bytes", field_size=32, field_offset=96, field_seal_offset=92, when_full=3)
+    add("udata64", field_placement=UDATA64, field_size=8)
+    add("headroom", field_placement=HEADROOM, field_size=64, field_offset=0, field_seal_offset=28)
+    add("minor 0", abi_minor=0)
+    add("messages on rings", **ring)
+    add("messages in-band", flow_carrier=INBAND, queue_size=512, features_required=1, **pool)
+    add("a table alone", flow_carrier=TABLE, flow_ring=512, queue_size=512, flow_table=b"nfmeta_t.demo")
+    add("messages on rings and a table", flow_table=b"nfmeta_t.demo", spares=1, **ring)
+    add(
+        "newer minor: larger, with what is not known here", abi_minor=9, features_offered=MASK, queue_size=576,
+        queue_offset=576, filler=0xEE, spares=2, **{k: v for k, v in ring.items() if k != "queue_size"},
+    )  # fmt: skip
+
+    def u16(value):
+        return struct.pack("<H", value)
+
+    def u32(value):
+        return struct.pack("<I", value)
+
+    for name in sizes:
+        judge(f"{name}: good", "accept", of=name)
+    judge("the last queue", "accept", of="three queues with blanks", queue=2)
+    judge("no such queue", "EINVAL", of="three queues with blanks", queue=3)
+    judge("bytes behind it in the memzone", "accept", length=4096)
+    judge("heartbeat does not matter", "accept", at="heartbeat", put=b"\xFF" * 8)
+    judge("library_version is for people", "accept", at="library_version", put=b"9.9.9\0")
+    judge("features that are offered only", "accept", at="features_offered", put=b"\xFF" * 8)
+    judge("not ready: no magic yet", "again", put=bytes(8))
+    judge("not ready: no magic yet, nothing else either", "again", put=bytes(512))
+    judge("building", "again", at="state", put=u32(0))
+    judge("closing", "NFMETA_ECLOSING", at="state", put=u32(2))
+    judge("a state that is not defined", "NFMETA_EFORMAT", at="state", put=u32(3))
+    judge("other magic", "NFMETA_EFORMAT", put=b"\x32")
+    judge("magic in the other byte order", "NFMETA_EFORMAT", put=LINK_MAGIC.to_bytes(8, "big"))
+    judge("shorter than the handshake", "NFMETA_EFORMAT", length=511)
+    for major in (0, 2, 0xFFFF):
+        judge(f"ABI major {major}", "NFMETA_EABI", at="abi_major", put=u16(major))
+    behind = u16(2) + b"\xFF" * 502
+    judge("other ABI major: nothing behind it is looked at", "NFMETA_EABI", at="abi_major", put=behind)
+    judge("size of less than the handshake", "NFMETA_EFORMAT", at="size", put=u32(511))
+    judge("size of more than the memzone", "NFMETA_EFORMAT", at="size", put=u32(769))
+    judge("the queue lies behind size", "NFMETA_EFORMAT", at="size", put=u32(767))
+    for bit in (1, 8, 63):
+        mask = (1 << bit).to_bytes(8, "little")
+        judge(f"feature bit {bit} is required", "NFMETA_EFEATURE", at="features_required", put=mask)
+    behind = b"\x02" + bytes(7) + b"\xFF" * 488
+    judge("unknown feature: before all that follows", "NFMETA_EFEATURE", at="features_required", put=behind)
+    for name in ("link", "library_version", "dpdk_version", "pool_name", "pool_ops", "flow_table"):
+        of = "messages on rings and a table"
+        judge(f"{name} without end", "NFMETA_EFORMAT", of=of, at=name, put=b"x" * 32)
+    judge("other DPDK", "NFMETA_EDPDKVERSION", at="dpdk_version", put=b"DPDK 21.11.2\0")
+    judge("no DPDK version", "NFMETA_EDPDKVERSION", at="dpdk_version", put=bytes(32))
+    judge("other size of rte_mbuf", "NFMETA_EMBUF", at="mbuf_layout", put=u16(192))
+    judge("other offset of tx_offload", "NFMETA_EMBUF", at=offset_of("mbuf_layout") + 30, put=u16(126))
+    judge("another link's name", "NFMETA_EFORMAT", at="link", put=b"Demo")
+    judge("asked for by another name", "NFMETA_EFORMAT", link="demo1")
+    judge("asked for with a blank at the end", "NFMETA_EFORMAT", link="demo ")
+    for count in (0, 65):
+        judge(f"{count} queues", "NFMETA_EFORMAT", at="queue_count", put=u16(count))
+    judge("more queues than there are", "NFMETA_EFORMAT", at="queue_count", put=u16(2))
+    judge("queues too small", "NFMETA_EFORMAT", at="queue_size", put=u16(192))
+    judge("size of queues not a multiple of 64", "NFMETA_EFORMAT", at="queue_size", put=u16(257))
+    judge("queues inside the handshake", "NFMETA_EFORMAT", at="queue_offset", put=u16(448))
+    judge("offset of queues not a multiple of 64", "NFMETA_EFORMAT", at="queue_offset", put=u16(513))
+    judge("sizes of queues that wrap in 16 bits", "NFMETA_EFORMAT", at="queue_count", put=u16(64) + u16(0xFFC0))
+    for policy in (0, 4):
+        judge(f"when_full {policy}", "NFMETA_EFORMAT", at="when_full", put=bytes([policy]))
+    for size in (0, 32, 1000, 131072):
+        judge(f"ring_size {size}", "NFMETA_EFORMAT", at="ring_size", put=u32(size))
+    judge("blanks without a ring for them", "NFMETA_EFORMAT", at="blanks", put=u32(64))
+    judge("a ring for blanks without blanks", "NFMETA_EFORMAT", of="three queues with blanks", at="blanks", put=u32(0))
+    judge("no instance", "NFMETA_EFORMAT", at="instance", put=u32(0))
+    for placement in (0, 4, 255):
+        judge(f"placement {placement}", "NFMETA_EFORMAT", at="field_placement", put=bytes([placement]))
+    for size in (0, 12, 128):
+        judge(f"record of {size} bytes", "NFMETA_EFORMAT", at="field_size", put=bytes([size]))
+    judge("record not aligned", "NFMETA_EFORMAT", at="field_offset", put=u16(100))
+    judge("record behind the mbuf", "NFMETA_EFORMAT", at="field_offset", put=u16(65528))
+    judge("seal behind the mbuf", "NFMETA_EFORMAT", at="field_seal_offset", put=u16(65535))
+    judge("no presence flag", "NFMETA_EFORMAT", at="field_flag", put=bytes(8))
+    judge("two presence flags", "NFMETA_EFORMAT", at="field_flag", put=b"\x03" + bytes(7))
+    rings, inband, table = "messages on rings", "messages in-band", "a table alone"
+    judge("carrier not defined", "NFMETA_EFORMAT", of=rings, at="flow_carrier", put=b"\x04")
+    judge("carrier without room in the queues", "NFMETA_EFORMAT", at="flow_ring", put=u32(8191) + b"\x01")
+    for words in (0, 511, 1048577):
+        judge(f"flow ring of {words} words", "NFMETA_EFORMAT", of=rings, at="flow_ring", put=u32(words))
+    judge("flow ring without carrier", "NFMETA_EFORMAT", at="flow_ring", put=u32(8191))
+    judge("in-band with a flow ring", "NFMETA_EFORMAT", of=inband, at="flow_ring", put=u32(8191))
+    judge("in-band without blanks", "NFMETA_EFORMAT", of=inband, at="blanks", put=u32(0))
+    judge("a table without name", "NFMETA_EFORMAT", of=table, at="flow_table", put=bytes(32))
+    for key in ("down", "up"):
+        judge(f"{key} without name", "NFMETA_EFORMAT", at=512 + QUEUE_AT[key], put=bytes(32))
+        judge(f"{key} without end", "NFMETA_EFORMAT", at=512 + QUEUE_AT[key], put=b"x" * 32)
+    last = 512 + 2 * 256 + QUEUE_AT["blank"]
+    judge("the last queue's blank without end", "NFMETA_EFORMAT", of="three queues with blanks", at=last, put=b"x" * 32)
+    for key in ("flow_down", "flow_up"):
+        judge(f"{key} without name", "NFMETA_EFORMAT", of=rings, at=512 + QUEUE_AT[key], put=bytes(32))
+        judge(f"{key} without end", "NFMETA_EFORMAT", of=rings, at=512 + QUEUE_AT[key], put=b"x" * 32)
+    judge("in-band with a ring down", "NFMETA_EFORMAT", of=inband, at=512 + QUEUE_AT["flow_down"], put=b"x\0")
+    return good, bad
 
 
 # ---- messages of flow state
@@ -687,6 +878,48 @@ def table():
     return vectors
 
 
+TABLE_HEADER = (
+    ("magic", "Q"), ("abi_major", "H"), ("abi_minor", "H"), ("entry_size", "H"),
+    ("entry_offset", "H"), ("flows", "I"), ("instance", "I"), ("reserved", "40s"),
+)  # fmt: skip
+
+
+def table_headers():
+    vectors = []
+
+    def add(name, result, length=None, cut=64, **given):
+        values = {
+            "magic": 0x314C42544D464E2D, "abi_major": 1, "abi_minor": 1, "entry_size": 64,
+            "entry_offset": 64, "flows": 1000, "instance": 0x89ABCDEF, **given,
+        }  # fmt: skip
+        data = put(TABLE_HEADER, values)[:cut]
+        if length is None:
+            length = cut if cut < 64 else values["entry_offset"] + values["flows"] * 64
+        vectors.append({"name": name, "header": data.hex(), **shown(TABLE_HEADER, values), "length": length, "result": result})
+
+    add("good", "accept")
+    add("one flow", "accept", flows=1)
+    add("as many flows as there can be", "accept", flows=1 << 26)
+    add("the memzone is longer", "accept", length=1 << 20)
+    add("newer minor: entries further back, more in the header", "accept", abi_minor=9, entry_offset=128, reserved=b"\xFF" * 40)
+    add("no magic yet, or no more", "NFMETA_EFORMAT", magic=0)
+    add("magic in the other byte order", "NFMETA_EFORMAT", magic=0x2D4E464D54424C31)
+    add("shorter than the header", "NFMETA_EFORMAT", cut=63)
+    for major in (0, 2):
+        add(f"ABI major {major}", "NFMETA_EABI", abi_major=major)
+    add("other ABI major: nothing behind it is looked at", "NFMETA_EABI", abi_major=2, entry_size=0, flows=0, instance=0)
+    for size in (0, 32, 128):
+        add(f"entries of {size} bytes", "NFMETA_EFORMAT", entry_size=size)
+    for at in (0, 32, 100):
+        add(f"entries from {at} on", "NFMETA_EFORMAT", entry_offset=at)
+    add("no flows", "NFMETA_EFORMAT", flows=0)
+    add("more flows than there can be", "NFMETA_EFORMAT", flows=(1 << 26) + 1)
+    add("no instance", "NFMETA_EFORMAT", instance=0)
+    add("the last entry is cut", "NFMETA_EFORMAT", length=64 + 1000 * 64 - 1)
+    add("the last entry is cut, further back", "NFMETA_EFORMAT", entry_offset=128, length=64 + 1000 * 64)
+    return vectors
+
+
 # ---- files
 
 
@@ -700,16 +933,28 @@ def dump(what, minor=0, **lists):
 
 def main():
     bare, sealed = records()
+    shake, judged = handshakes()
     good, other = messages()
     files = {
         "flow-keys.json": dump(
             "classify each packet with the policy, the NIC having judged no checksum", vectors=flow_keys()
         ),
         "records.json": dump("bytes and fields; records in mbufs and what reads there", records=bare, sealed=sealed),
+        "handshakes.json": dump(
+            "handshakes and what is in them; changed ones and what a reader says",
+            minor=1,
+            handshakes=shake,
+            judged=judged,
+        ),
         "messages.json": dump(
             "messages and what is in them; bytes and what a reader says", minor=1, messages=good, judged=other
         ),
-        "table.json": dump("entries of the shared table and what is in them", minor=1, entries=table()),
+        "table.json": dump(
+            "entries of the shared table and what is in them; headers and what a reader says",
+            minor=1,
+            entries=table(),
+            headers=table_headers(),
+        ),
     }
     here = pathlib.Path(__file__).parent
     bad = 0
