@@ -526,7 +526,7 @@ static const struct {
 	{bad_name, NFMETA_EFORMAT, {"name", NULL}},
 	{bad_name_end, NFMETA_EFORMAT, {"name", NULL}},
 	{bad_pool_end, NFMETA_EFORMAT, {"name", NULL}},
-	{bad_dpdk, NFMETA_EDPDKVERSION, {"DPDK 32", "DPDK 22"}},
+	{bad_dpdk, NFMETA_EDPDKVERSION, {"the primary runs DPDK 3", "this side DPDK 2"}},
 	{bad_dpdk_end, NFMETA_EFORMAT, {"name", NULL}},
 	{bad_mbuf_size, NFMETA_EMBUF, {"size 192", "this side 128"}},
 	{bad_mbuf_last, NFMETA_EMBUF, {"tx_offload 80", "this side 72"}},

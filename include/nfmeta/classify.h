@@ -56,6 +56,8 @@ extern "C" {
  * added what it knows.
  *
  * @param policy  NFMETA_CLASSIFY_* bits; others are ignored
+ * @param pkts    n packets
+ * @param n       how many
  * @param recs    n records, out
  * @param keys    n keys, out; ip_version 0 where the packet is not IP or its
  *                IP header cannot be read.  NULL: not wanted

@@ -4,6 +4,10 @@
 #ifndef NFMETA_ERROR_H
 #define NFMETA_ERROR_H
 
+/*
+ * error.h - what went wrong, in words, and which library this is.
+ */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

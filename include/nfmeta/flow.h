@@ -106,6 +106,8 @@ struct nfmeta_flow_stats {
  * tuple is yours, nfmeta_table_open(), before NEW.  A flow is told by one thread then.
  * The table runs ahead of the messages; RESET, and an action that there is not, leave it alone.
  *
+ * @param link     of nfmeta_link_create()
+ * @param queue    0 to queues - 1
  * @param type     NFMETA_MSG_NEW, _UPDATE, _DELETE, _COUNTERS, _RESET, _HEARTBEAT, or a
  *                 type of your own from NFMETA_MSG_OWN on
  * @param entries  n entries of the type's struct; own types: of 8 bytes
@@ -135,6 +137,11 @@ struct nfmeta_flow_to {
  * nfmeta_flow_send() to several NFs.  Each has its own backlog: one that gives
  * up (or fails) does not keep the others from being told.
  *
+ * @param to       n_to queues of links
+ * @param n_to     how many
+ * @param type     as for nfmeta_flow_send(), as the next two
+ * @param entries  n entries
+ * @param n        how many
  * @return 0, or what the first that did not accept returned
  *
  * The one sending thread of all these queues, primary.  Since 0.1.
@@ -151,6 +158,8 @@ NFMETA_API int nfmeta_flow_broadcast(const struct nfmeta_flow_to *to, uint16_t n
  * first call with NFMETA_MSG_FIRST.  An older request that you did not begin to
  * answer is void then.
  *
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
  * @param batch  set to the message: header, and entries behind it; valid until
  *               the next nfmeta_flow_collect() for this queue
  * @return 1: there is one; 0: none now;
@@ -169,6 +178,8 @@ NFMETA_API int nfmeta_flow_collect(struct nfmeta_link *link, uint16_t queue,
  * with other messages and packets in between.  A flow that ends after it was told
  * is deleted as usual; one that begins meanwhile may be told or not.
  *
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
  * @param flows  n flows; NULL with n 0
  * @param n      0 to NFMETA_FLOW_MAX(struct nfmeta_flow_state)
  * @param flags  NFMETA_MSG_FIRST in the first call, NFMETA_MSG_LAST in the last; both may be one
@@ -191,6 +202,7 @@ NFMETA_API int nfmeta_flow_snapshot(struct nfmeta_link *link, uint16_t queue,
  * Say which messages this NF wants.  SNAPSHOT, RESET and HEARTBEAT come with any.
  * The NF gets a snapshot first, empty or not.
  *
+ * @param link   of nfmeta_link_attach()
  * @param types  NFMETA_TYPE(NFMETA_MSG_NEW) | ...; 0: none any more
  * @return 0, or
  *   -EINVAL          not the handle of an NF, or a type that does not come down
@@ -208,6 +220,7 @@ NFMETA_API int nfmeta_flow_subscribe(struct nfmeta_link *link, uint64_t types);
  * told by it (or by NEW, or by a packet meanwhile); at the end forget the others.
  * RESET: forget all.  If SNAPSHOT with FIRST comes again before LAST, begin anew.
  *
+ * @param link   of nfmeta_link_attach()
  * @param batch  set to the message: header, and entries behind it; valid until
  *               the next nfmeta_flow_next().  Entries are batch->entry_size bytes apart, which may
  *               be more than your struct has: nfmeta_flow_entry()
@@ -224,6 +237,7 @@ NFMETA_API int nfmeta_flow_next(struct nfmeta_link *link, const struct nfmeta_fl
 /**
  * Tell the upfront NF.
  *
+ * @param link     of nfmeta_link_attach()
  * @param type     NFMETA_MSG_VERDICT, NFMETA_MSG_LOAD, or a type of your own from
  *                 NFMETA_MSG_OWN on
  * @param entries  n entries of the type's struct; own types: of 8 bytes
@@ -244,6 +258,8 @@ NFMETA_API int nfmeta_flow_reply(struct nfmeta_link *link, uint8_t type, const v
  * Counters of a queue.  The primary's handle knows the primary's side, an NF's
  * handle the NF's; what only the other side knows comes from shared memory.
  *
+ * @param link   of either side
+ * @param queue  0 to queues - 1; an NF: its own
  * @param stats  stats->sz set by the caller
  * @return 0, or -EINVAL; -NFMETA_ENOFLOW: the link has no carrier
  *
@@ -252,7 +268,15 @@ NFMETA_API int nfmeta_flow_reply(struct nfmeta_link *link, uint8_t type, const v
 NFMETA_API int nfmeta_flow_stats(const struct nfmeta_link *link, uint16_t queue,
 				 struct nfmeta_flow_stats *stats);
 
-/** Entry i of a message.  Cast it to the struct of the message's type. */
+/**
+ * An entry of a message.
+ *
+ * @param batch  the message, as nfmeta_flow_next() or nfmeta_flow_collect() gave it
+ * @param i      0 to batch->count - 1
+ * @return entry i; cast it to the struct of the message's type.  Valid as long as batch
+ *
+ * The thread that has the message, any process.  Since 0.1.
+ */
 NFMETA_INLINE const void *
 nfmeta_flow_entry(const struct nfmeta_flow_batch *batch, uint16_t i)
 {
@@ -260,8 +284,13 @@ nfmeta_flow_entry(const struct nfmeta_flow_batch *batch, uint16_t i)
 }
 
 /**
- * Is generation a newer than b?  Generations count up and wrap; compared as serial
- * numbers (RFC 1982).
+ * Compare generations.  They count up and wrap: compared as serial numbers (RFC 1982).
+ *
+ * @param a  one generation
+ * @param b  another
+ * @return 1: a is newer than b; 0: it is not
+ *
+ * Any thread, any process.  Since 0.1.
  */
 NFMETA_INLINE int
 nfmeta_flow_newer(uint16_t a, uint16_t b)
@@ -283,11 +312,12 @@ struct nfmeta_flow_decision {
 /**
  * Put a verdict on top of what was decided.  A sticky decision that still holds is
  * replaced by a sticky verdict only, and a sticky DROP by one of the same who only.
- *
- * @param now     the caller's clock
- * @param second  what a second is on it
  * A verdict that is none of FORWARD, DROP, INSPECT and SHUNT changes nothing.
  *
+ * @param d       the decision; all 0 for a new flow
+ * @param v       the verdict
+ * @param now     the caller's clock
+ * @param second  what a second is on it
  * @return 1: the decision is the verdict's now; 0: it stays as it was
  *
  * Any thread that owns the decision.  Since 0.1.
@@ -315,6 +345,8 @@ nfmeta_flow_decide(struct nfmeta_flow_decision *d, const struct nfmeta_flow_verd
 /**
  * What is to happen to the next packet of a flow; counts a SHUNT's packets down.
  *
+ * @param d    the decision
+ * @param now  the caller's clock, as for nfmeta_flow_decide()
  * @return NFMETA_ACTION_INSPECT (hand it to the NF), NFMETA_ACTION_DROP, or
  *         NFMETA_ACTION_SHUNT (let it pass by the NF; also for FORWARD)
  *

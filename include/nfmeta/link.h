@@ -119,7 +119,9 @@ struct nfmeta_link_stats {
  *   -EACCES, ...       a lease file cannot be made in DPDK's runtime directory
  *   and what nfmeta_field_register() returns, if opts->field is NULL
  *
- * After any error nothing is left behind.  Since 0.1.
+ * After any error nothing is left behind.
+ *
+ * One thread, primary.  Since 0.1.
  */
 NFMETA_API int nfmeta_link_create(const char *name, const struct nfmeta_link_opts *opts,
 				  struct nfmeta_link **link);
@@ -131,6 +133,10 @@ NFMETA_API int nfmeta_link_create(const char *name, const struct nfmeta_link_opt
  * it.  (That is not checked: of one that is there twice, the second to come back would be
  * taken for foreign, and its reference be lost.)
  *
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
+ * @param pkts   n packets
+ * @param n      how many
  * @return k <= n: pkts[0..k-1] are the link's now, pkts[k..n-1] are still yours.
  *         Short when ring_size packets are at the NF already (rings and hands).
  *         NFMETA_FULL_WAIT first waits up to wait_us for an attached NF to
@@ -148,9 +154,13 @@ NFMETA_API uint16_t nfmeta_send_burst(struct nfmeta_link *link, uint16_t queue,
  * Take back packets that the NF of a queue returned; they are yours then.
  * Also keeps the queue's blanks stocked.
  *
- * @param how  n dispositions, out: NFMETA_FORWARD, NFMETA_DROP or NFMETA_BACKWARD;
- *             with NFMETA_INJECTED the packet was made by the NF (DROP: a blank
- *             that came back unused: free it)
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
+ * @param pkts   n packets, out
+ * @param how    n dispositions, out: NFMETA_FORWARD, NFMETA_DROP or NFMETA_BACKWARD;
+ *               with NFMETA_INJECTED the packet was made by the NF (DROP: a blank
+ *               that came back unused: free it)
+ * @param n      room in pkts and how
  * @return packets taken
  *
  * The one sending thread of the queue, primary.  Since 0.1.
@@ -162,6 +172,10 @@ NFMETA_API uint16_t nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queu
  * Packets that were sent to a queue and not yet collected (no system call, no
  * shared read: for loops).  Blanks are not counted.
  *
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
+ * @return how many
+ *
  * The one sending thread of the queue, primary.  Since 0.1.
  */
 NFMETA_API uint32_t nfmeta_link_in_flight(const struct nfmeta_link *link, uint16_t queue);
@@ -170,9 +184,11 @@ NFMETA_API uint32_t nfmeta_link_in_flight(const struct nfmeta_link *link, uint16
  * What serves a queue.  Costs a system call: ask once a second, not per burst.
  * Also moves the primary's heartbeat.
  *
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
  * @return NFMETA_PEER_*, or -EINVAL
  *
- * Primary.  Since 0.1.
+ * Any thread, primary.  Since 0.1.
  */
 NFMETA_API int nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue);
 
@@ -186,10 +202,14 @@ NFMETA_API int nfmeta_link_peer(struct nfmeta_link *link, uint16_t queue);
  * back to the pool by themselves; messages that the NF was to get are void, the
  * next one asks for a snapshot.
  *
- * @param how  n dispositions, out: what the NF said, or, with NFMETA_RECLAIMED,
- *             the link's policy: NFMETA_FORWARD (FULL_BYPASS: uninspected) or
- *             NFMETA_DROP (DROP, WAIT); with NFMETA_ORPHAN where the NF may have
- *             changed the packet
+ * @param link   of nfmeta_link_create()
+ * @param queue  0 to queues - 1
+ * @param pkts   n packets, out
+ * @param how    n dispositions, out: what the NF said, or, with NFMETA_RECLAIMED,
+ *               the link's policy: NFMETA_FORWARD (FULL_BYPASS: uninspected) or
+ *               NFMETA_DROP (DROP, WAIT); with NFMETA_ORPHAN where the NF may have
+ *               changed the packet
+ * @param n      room in pkts and how
  * @return packets taken, they are yours then; 0: nothing is left (or nobody died); or
  *   -EINVAL  no such queue, no room for packets
  *   -EBUSY   an NF is alive there
@@ -210,6 +230,8 @@ NFMETA_API int nfmeta_link_reclaim(struct nfmeta_link *link, uint16_t queue, str
  * wakes up it can harm nobody, and its nfmeta_link_check() says -NFMETA_EFENCED.
  * Until then so many mbufs, and the memory of a queue, are missing.
  *
+ * @param link     of nfmeta_link_create()
+ * @param queue    0 to queues - 1
  * @param packets  if not NULL: how many packets were at the NF; they are gone: count
  *                 them as dropped.  (What it had returned is among them: collect first.)
  * @return 0, or
@@ -230,7 +252,9 @@ NFMETA_API int nfmeta_link_fence(struct nfmeta_link *link, uint16_t queue, uint6
  * Go on collecting until nfmeta_link_in_flight() is 0 on every queue or your
  * patience ends, then destroy.
  *
- * Primary.  Since 0.1.
+ * @param link  of nfmeta_link_create()
+ *
+ * One thread, primary, no other one in a call on the link.  Since 0.1.
  */
 NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
 
@@ -239,6 +263,7 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
  * rings (how many: nfmeta_link_stats() before, down and up), and those that a
  * dead NF had in its hands.
  *
+ * @param link     of nfmeta_link_create(); void afterwards
  * @param orphans  if not NULL: packets and blanks that were in a dead NF's hands;
  *                 those freed from the rings are not among them
  *
@@ -248,7 +273,7 @@ NFMETA_API void nfmeta_link_close(struct nfmeta_link *link);
  * @return 0, or -EBUSY: an NF that is alive is still attached, or was cut off and
  *         its process has not ended (nothing was done)
  *
- * Primary.  Since 0.1.
+ * One thread, primary, no other one in a call on the link.  Since 0.1.
  */
 NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *orphans);
 
@@ -257,6 +282,8 @@ NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *orphans);
 /**
  * Attach to one queue of a link.  Only looks up, never creates anything.
  *
+ * @param name        of the link
+ * @param queue       0 to queues - 1
  * @param timeout_ms  how long to wait for the link to appear; 0: only look once
  * @param link        set on success
  * @return 0, or
@@ -272,7 +299,7 @@ NFMETA_API int nfmeta_link_destroy(struct nfmeta_link *link, uint64_t *orphans);
  *   -NFMETA_EROLE         called before rte_eal_init or nfmeta_eal_attach
  *   -ENOMEM
  *
- * Since 0.1.
+ * Any thread of a secondary, or of the primary as an NF in it.  Since 0.1.
  */
 NFMETA_API int nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms,
 				  struct nfmeta_link **link);
@@ -280,8 +307,11 @@ NFMETA_API int nfmeta_link_attach(const char *name, uint16_t queue, uint32_t tim
 /**
  * Receive packets; they are yours to read and change until you return them.
  *
+ * @param link  of nfmeta_link_attach()
+ * @param pkts  n packets, out
  * @param recs  n records, out: copies, size 0 where there is none; NULL: not
  *              wanted (then nfmeta_record_peek() reads them in place)
+ * @param n     room in pkts and recs
  * @return packets received, 0 when there are none now
  *
  * The one thread of this NF's queue.  Since 0.1.
@@ -293,7 +323,10 @@ NFMETA_API uint16_t nfmeta_recv_burst(struct nfmeta_link *link, struct rte_mbuf 
  * Give packets back, each with what is to happen to it.  Any order; for the
  * per-flow order of forwarded packets, keep the order received.
  *
- * @param how  n dispositions; add NFMETA_INJECTED for blanks; NULL: all NFMETA_FORWARD
+ * @param link  of nfmeta_link_attach()
+ * @param pkts  n packets or blanks; not yours afterwards
+ * @param how   n dispositions; add NFMETA_INJECTED for blanks; NULL: all NFMETA_FORWARD
+ * @param n     how many
  * @return n.  Less only if you return more than you hold: the rest was not taken
  *
  * The one thread of this NF's queue.  Since 0.1.
@@ -306,6 +339,9 @@ NFMETA_API uint16_t nfmeta_return_burst(struct nfmeta_link *link, struct rte_mbu
  * (rte_pktmbuf_append) and to return with NFMETA_INJECTED | NFMETA_FORWARD or
  * | NFMETA_BACKWARD, or with NFMETA_INJECTED | NFMETA_DROP if not needed.
  *
+ * @param link  of nfmeta_link_attach()
+ * @param pkts  n blanks, out
+ * @param n     how many are wanted
  * @return blanks taken; 0: none in stock now
  *
  * The one thread of this NF's queue.  Since 0.1.
@@ -317,6 +353,7 @@ NFMETA_API uint16_t nfmeta_blank_burst(struct nfmeta_link *link, struct rte_mbuf
  * Ask whether the link still stands.  Costs a system call: ask once a second
  * and when idle, not per burst.  Also moves the NF's heartbeat.
  *
+ * @param link  of nfmeta_link_attach()
  * @return 0; -NFMETA_ECLOSING: nothing new is sent: receive until nothing comes,
  *         return all, detach;
  *         -NFMETA_EPRIMARYGONE: the primary died: do not touch packets any
@@ -324,13 +361,14 @@ NFMETA_API uint16_t nfmeta_blank_burst(struct nfmeta_link *link, struct rte_mbuf
  *         -NFMETA_EFENCED: this NF stood still, and another one may have its queue:
  *         do not touch packets any more, detach
  *
- * NF.  Since 0.1.
+ * Any thread of the NF.  Since 0.1.
  */
 NFMETA_API int nfmeta_link_check(struct nfmeta_link *link);
 
 /**
  * Leave the queue.  Another NF may attach to it then.
  *
+ * @param link  of nfmeta_link_attach(); void afterwards, if it succeeds
  * @return 0, or -EBUSY: you still hold packets or blanks (nothing was done).
  *         After the primary died, or cut this NF off, it always succeeds.
  *
@@ -340,10 +378,24 @@ NFMETA_API int nfmeta_link_detach(struct nfmeta_link *link);
 
 /* ---- Both ------------------------------------------------------------------ */
 
-/** Where the records of this link's packets are.  Lives as long as the link.  Since 0.1. */
+/**
+ * Where the records of this link's packets are.
+ *
+ * @param link  of either side
+ * @return the field; lives as long as the link
+ *
+ * Any thread, either side.  Since 0.1.
+ */
 NFMETA_API const struct nfmeta_field *nfmeta_link_field(const struct nfmeta_link *link);
 
-/** The link as it was published: queues, ring_size, versions.  Read only.  Since 0.1. */
+/**
+ * The link as it was published: queues, ring_size, versions.
+ *
+ * @param link  of either side
+ * @return the handshake in shared memory: read only.  Lives as long as the link
+ *
+ * Any thread, either side.  Since 0.1.
+ */
 NFMETA_API const struct nfmeta_shared_link *nfmeta_link_shared(const struct nfmeta_link *link);
 
 /**
@@ -351,6 +403,8 @@ NFMETA_API const struct nfmeta_shared_link *nfmeta_link_shared(const struct nfme
  * counter is exact for some moment during the call (in-band, where meta packets are taken
  * off them: nearly, and may be a little less than before).
  *
+ * @param link   of either side
+ * @param queue  0 to queues - 1
  * @param stats  stats->sz set by the caller
  * @return 0, or -EINVAL
  *

@@ -315,6 +315,8 @@ nfmeta__get(const struct nfmeta_field *f, const struct rte_mbuf *m, struct nfmet
 /**
  * Make an empty record to fill: this ABI, full size, no flags, no offsets.
  *
+ * @param r  the record
+ *
  * Any thread, any process.  Since 0.1.
  */
 NFMETA_INLINE void
@@ -326,6 +328,7 @@ nfmeta_record_init(struct nfmeta_record *r)
 /**
  * Put a flow into a record that nfmeta_classify_burst() filled, before stamping.
  *
+ * @param r               the record
  * @param id, generation  name the flow; generation grows when an id is used again
  * @param first_reverse   nonzero if the flow's first packet had NFMETA_FLOW_REVERSE
  *                        when it was classified
@@ -349,6 +352,8 @@ nfmeta_record_set_flow(struct nfmeta_record *r, uint32_t id, uint16_t generation
 /**
  * Look at the record where it lies.
  *
+ * @param f  the field of the link (nfmeta_link_field()) or of nfmeta_field_register()
+ * @param m  the packet's first mbuf
  * @return the record, or NULL if there is none that can be trusted.  Bytes at
  *         and behind r->size are not there: test size before you read a field
  *         of the core or later.  Valid while you hold the mbuf and do not
@@ -366,6 +371,9 @@ nfmeta_record_peek(const struct nfmeta_field *f, const struct rte_mbuf *m)
  * Copy the record out.  Fields that the placement does not carry read as
  * nfmeta_record_init() leaves them.
  *
+ * @param f  as for nfmeta_record_peek()
+ * @param m  the packet's first mbuf
+ * @param r  the copy
  * @return bytes of record there were (8, 16, 32, 64), also in r->size; 0: none.
  *
  * Whoever holds the mbuf, any process.  Since 0.1.
@@ -378,6 +386,9 @@ nfmeta_record_get(const struct nfmeta_field *f, const struct rte_mbuf *m, struct
 
 /**
  * Take the record off the mbuf.
+ *
+ * @param f  as for nfmeta_record_peek()
+ * @param m  the packet's first mbuf
  *
  * Whoever holds the mbuf, any process.  Since 0.1.
  */
@@ -392,6 +403,9 @@ nfmeta_record_clear(const struct nfmeta_field *f, struct rte_mbuf *m)
  * most r->size bytes, and seals it for the packet as it is now: set data_off
  * and lengths first.  A record of size 0 takes the old one off.
  *
+ * @param f  as for nfmeta_record_peek()
+ * @param m  the packet's first mbuf
+ * @param r  what to write
  * @return 1: stamped; 0: no record on this mbuf now (size 0; or HEADROOM and
  *         the headroom is too small or the buffer is shared with another mbuf).
  *
@@ -417,6 +431,8 @@ nfmeta_record_set(const struct nfmeta_field *f, struct rte_mbuf *m, const struct
  * Without this call a moved packet reads as "no record".  After a change at
  * the tail, or of the bytes themselves, use nfmeta_record_set() anew.
  *
+ * @param f      as for nfmeta_record_peek()
+ * @param m      the packet's first mbuf
  * @param delta  bytes by which the first byte moved towards the end
  * @return 1: the record goes on; 0: there is none now.
  *
@@ -447,7 +463,14 @@ nfmeta_record_shift(const struct nfmeta_field *f, struct rte_mbuf *m, int32_t de
 
 /* ---- Bursts --------------------------------------------------------------- */
 
-/** Prefetch what nfmeta_record_get() of this mbuf will touch, beside its first line. */
+/**
+ * Prefetch what nfmeta_record_get() of this mbuf will touch, beside its first line.
+ *
+ * @param f  as for nfmeta_record_peek()
+ * @param m  the packet's first mbuf
+ *
+ * Whoever holds the mbuf, any process.  Since 0.1.
+ */
 NFMETA_INLINE void
 nfmeta_record_prefetch(const struct nfmeta_field *f, const struct rte_mbuf *m)
 {
@@ -511,6 +534,10 @@ nfmeta__set_burst(const struct nfmeta_field *from, uint8_t placement, uint8_t si
 /**
  * nfmeta_record_get() for a burst, with prefetch.
  *
+ * @param f     as for nfmeta_record_peek()
+ * @param pkts  n packets
+ * @param recs  n records, out
+ * @param n     how many
  * @return packets that have a record; recs[i].size is 0 for the others.
  *
  * Whoever holds the mbufs, any process.  Since 0.1.
@@ -534,6 +561,10 @@ nfmeta_record_get_burst(const struct nfmeta_field *f, struct rte_mbuf *const *pk
 /**
  * nfmeta_record_set() for a burst, with prefetch.
  *
+ * @param f     as for nfmeta_record_peek()
+ * @param pkts  n packets
+ * @param recs  n records
+ * @param n     how many
  * @return packets that have a record now.
  *
  * Whoever holds the mbufs, any process.  Since 0.1.

@@ -76,7 +76,7 @@ struct nfmeta_table; /* process-local */
  *   -ENOMEM        too little hugepage memory in one piece; the sentence says how much
  *   -NFMETA_EROLE  called in a secondary, or before rte_eal_init
  *
- * Primary.  Since 0.1.
+ * One thread, primary.  Since 0.1.
  */
 NFMETA_API int nfmeta_table_create(const char *name, uint32_t flows, struct nfmeta_table **table);
 
@@ -84,13 +84,16 @@ NFMETA_API int nfmeta_table_create(const char *name, uint32_t flows, struct nfme
  * Give the memory back.  Not before the links that name the table are destroyed.
  * NULL, or the table of an NF's link: does nothing.
  *
- * Primary.  Since 0.1.
+ * @param table  of nfmeta_table_create(); void afterwards
+ *
+ * One thread, primary, nobody else in the table.  Since 0.1.
  */
 NFMETA_API void nfmeta_table_destroy(struct nfmeta_table *table);
 
 /**
  * The entries.  Ask once, not per packet.
  *
+ * @param table  of nfmeta_table_create() or nfmeta_link_table()
  * @param flows  if not NULL: set to how many there are
  * @return entry 0; an NF must not write.  NULL (and 0 flows) if table is NULL
  *
@@ -102,6 +105,7 @@ NFMETA_API struct nfmeta_table_flow *nfmeta_table_flows(const struct nfmeta_tabl
 /**
  * The table of a link, for reading.  Lives as long as the link.
  *
+ * @param link  of either side
  * @return NULL if the link has none
  *
  * Either side.  Since 0.1.
@@ -260,9 +264,11 @@ nfmeta_table_open(struct nfmeta_table_flow *f, uint16_t generation,
  * Change what is known of a flow.  Does nothing unless the flow is open and of
  * this generation.
  *
- * @param state   NFMETA_TABLE_OPEN, _ESTABLISHED, _CLOSING, or NFMETA_TABLE_KEEP
- * @param action  NFMETA_ACTION_*, 0 to 15
- * @param app_id  as in the record; 0 not known
+ * @param f           the flow's entry, &flows[id]
+ * @param generation  of the flow
+ * @param state       NFMETA_TABLE_OPEN, _ESTABLISHED, _CLOSING, or NFMETA_TABLE_KEEP
+ * @param action      NFMETA_ACTION_*, 0 to 15
+ * @param app_id      as in the record; 0 not known
  * @return 1: done; 0: not the flow that is there
  *
  * The one thread that owns the flow, primary.  Since 0.1.
@@ -290,6 +296,7 @@ nfmeta_table_set(struct nfmeta_table_flow *f, uint16_t generation, uint8_t state
 /**
  * Count packets that one end sent.  A part that is full stays at its maximum.
  *
+ * @param f        the flow's entry, &flows[id]
  * @param from_b   nonzero if end b sent them: NFMETA_FLOW_REVERSE as
  *                 nfmeta_classify_burst() set it, before nfmeta_record_set_flow()
  * @param packets  how many
@@ -313,6 +320,8 @@ nfmeta_table_count(struct nfmeta_table_flow *f, int from_b, uint64_t packets, ui
  * A flow ended: no flow has this id until nfmeta_table_open().  Generation, tuple
  * and counters stay.  Does nothing if the flow that is there is newer.
  *
+ * @param f           the entry, &flows[id]
+ * @param generation  of the flow that ended
  * @return 1: done; 0: there is no flow, or a newer one
  *
  * The one thread that owns the flow, primary.  Since 0.1.
@@ -382,28 +391,56 @@ nfmeta_table_lookup(const struct nfmeta_table_flow *flows, uint32_t n, uint32_t 
 	return rc == 1 && copy->flow_gen != generation ? 0 : rc;
 }
 
-/** NFMETA_TABLE_NONE, _OPEN, _ESTABLISHED or _CLOSING.  Of a copy.  Since 0.1. */
+/**
+ * How far a flow is.
+ *
+ * @param copy  of nfmeta_table_read() or nfmeta_table_lookup()
+ * @return NFMETA_TABLE_NONE, _OPEN, _ESTABLISHED or _CLOSING
+ *
+ * Any thread, any process.  Since 0.1.
+ */
 NFMETA_INLINE uint8_t
 nfmeta_table_state(const struct nfmeta_table_flow *copy)
 {
 	return copy->state & NFMETA_TABLE_STATE_MASK;
 }
 
-/** NFMETA_ACTION_*.  Of a copy.  Since 0.1. */
+/**
+ * What is done with the packets of a flow.
+ *
+ * @param copy  of nfmeta_table_read() or nfmeta_table_lookup()
+ * @return NFMETA_ACTION_*
+ *
+ * Any thread, any process.  Since 0.1.
+ */
 NFMETA_INLINE uint8_t
 nfmeta_table_action(const struct nfmeta_table_flow *copy)
 {
 	return copy->state >> NFMETA_TABLE_ACTION_SHIFT;
 }
 
-/** Packets in a counter, from_a or from_b of a copy.  Since 0.1. */
+/**
+ * Packets in a counter.
+ *
+ * @param counter  from_a or from_b of a copy
+ * @return how many; NFMETA_TABLE_PACKETS_MAX: so many or more
+ *
+ * Any thread, any process.  Since 0.1.
+ */
 NFMETA_INLINE uint64_t
 nfmeta_table_packets(uint64_t counter)
 {
 	return counter >> NFMETA_TABLE_PACKETS_SHIFT;
 }
 
-/** Bytes in a counter, from_a or from_b of a copy.  Since 0.1. */
+/**
+ * Bytes in a counter.
+ *
+ * @param counter  from_a or from_b of a copy
+ * @return how many; NFMETA_TABLE_BYTES_MAX: so many or more
+ *
+ * Any thread, any process.  Since 0.1.
+ */
 NFMETA_INLINE uint64_t
 nfmeta_table_bytes(uint64_t counter)
 {
