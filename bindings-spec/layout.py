@@ -64,6 +64,8 @@ def c_type(die):
 def size_of(die):
     if "DW_AT_byte_size" in die.attributes:
         return number(die, "DW_AT_byte_size")
+    if die.tag == "DW_TAG_pointer_type":
+        return die.cu["address_size"]
     if die.tag == "DW_TAG_array_type":
         size = size_of(target(die))
         for n in bounds(die):

@@ -419,21 +419,22 @@ static void
 remove_own_files(void)
 {
 	const char *dir = rte_eal_get_runtime_dir();
-	char socket[32], array_end[32];
+	char socket[32], mark[32];
 	struct dirent *e;
-	size_t len, end;
+	const char *at;
+	size_t len;
 	DIR *d = opendir(dir);
 
 	if (d == NULL)
 		return;
 	snprintf(socket, sizeof(socket), "mp_socket_%d_", getpid());
-	snprintf(array_end, sizeof(array_end), "_%d", getpid());
-	end = strlen(array_end);
+	/* fbarray_<of the primary>_<pid>; later releases put _<time> behind */
+	len = (size_t)snprintf(mark, sizeof(mark), "_%d", getpid());
 	while ((e = readdir(d)) != NULL) {
-		len = strlen(e->d_name);
+		at = strncmp(e->d_name, "fbarray_", 8) == 0 ? strchr(e->d_name + 8, '_') : NULL;
 		if (strncmp(e->d_name, socket, strlen(socket)) == 0 ||
-		    (strncmp(e->d_name, "fbarray_", 8) == 0 && len > end &&
-		     strcmp(e->d_name + len - end, array_end) == 0))
+		    (at != NULL && strncmp(at, mark, len) == 0 &&
+		     (at[len] == '\0' || at[len] == '_')))
 			unlinkat(dirfd(d), e->d_name, 0);
 	}
 	closedir(d);

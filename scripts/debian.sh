@@ -49,6 +49,8 @@ inside() {
 	# shellcheck disable=SC2016,SC2154 # the inner shell's variables; root: who sources this
 	alone sh -ec 'root=$1 project=$2 huge=$3
 		shift 3
+		mount --bind "$root" "$root" # unshare inside wants / to be a mount
+		cd "$root"
 		mount -t proc proc "$root/proc"
 		mount --rbind /sys "$root/sys"
 		mount --rbind /dev "$root/dev"

@@ -7,6 +7,7 @@ usage: gen.py NAME FILE
 
   mixed    TCP, UDP, ICMP; IPv4, IPv6; tags; fragments; errors; ARP
   reuse    TCP port pairs that are used again
+  again    the same SYN again after the end: by its number it is the old connection's
   icmp     ICMP errors that quote TCP and UDP packets
   incomplete  datagrams of which a fragment is missing
   jumbo    frames of 9014 bytes and more, among small ones
@@ -224,11 +225,6 @@ def reuse():
     a, b = host(20), server(20)
     one = tcp_talk(a, b, 42000, 33000, 2, isn=5000, end=None)
     talks.append([one[0], one[0]] + one[1:])
-    # the same SYN again after the end: by its number it is the old connection's
-    for n, end in enumerate((FIN, RST)):
-        a, b = host(21 + n), server(21 + n)
-        talks.append(tcp_talk(a, b, 42001, 33000, 1, isn=5000, end=end)
-                     + tcp_talk(a, b, 42001, 33000, 1, isn=5000, end=None))
     # the capture starts in the middle of a connection; then its ports are used again
     a, b = host(30), server(30)
     talks.append(tcp_talk(a, b, 42002, 33000, 3, isn=9000)[4:]
@@ -236,6 +232,15 @@ def reuse():
     # used again from the other side
     a, b = host(31), server(31)
     talks.append(tcp_talk(a, b, 42003, 33000, 2, isn=1) + tcp_talk(b, a, 33000, 42003, 2, isn=99))
+    return interleave(talks)
+
+
+def again():
+    talks = []
+    for n, end in enumerate((FIN, RST)):
+        a, b = host(21 + n), server(21 + n)
+        talks.append(tcp_talk(a, b, 42001, 33000, 1, isn=5000, end=end)
+                     + tcp_talk(a, b, 42001, 33000, 1, isn=5000, end=None))
     return interleave(talks)
 
 
@@ -315,7 +320,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     name, path = sys.argv[1:]
-    if name in ("mixed", "reuse", "icmp", "incomplete", "jumbo", "elephant"):
+    if name in ("mixed", "reuse", "again", "icmp", "incomplete", "jumbo", "elephant"):
         pcap(path, globals()[name]())
     elif name == "nano":
         pcap(path, mixed(), nano=True)
