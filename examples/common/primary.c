@@ -298,11 +298,26 @@ start_failed(const struct primary_opts *o)
 	return complain("EAL does not start: %s%s", why, hint);
 }
 
+static bool in_eal_init;
+static int saved[2] = {-1, -1}; /* stdout, stderr while they are hushed */
+
+/* Since 25.07 EAL ends the process by itself over an option that it does not know. */
+static void
+ended_by_eal(void)
+{
+	if (!in_eal_init)
+		return;
+	unhush(saved);
+	complain("EAL does not know one of the options behind \"--\"; --verbose shows which");
+	remove_files();
+	_exit(1);
+}
+
 int
 primary_start(const struct primary_opts *o)
 {
 	static struct args a;
-	int saved[2] = {-1, -1}, rc;
+	int rc;
 
 	memset(&a, 0, sizeof(a));
 	if (use_prefix(o->file_prefix) != 0)
@@ -321,9 +336,11 @@ primary_start(const struct primary_opts *o)
 		log_keep();
 		hush(saved);
 	}
+	atexit(ended_by_eal);
+	in_eal_init = true;
 	rc = rte_eal_init(a.n, a.v);
-	if (!o->verbose)
-		unhush(saved);
+	in_eal_init = false;
+	unhush(saved);
 	if (rc < 0)
 		return start_failed(o);
 	snprintf(run_dir, sizeof(run_dir), "%s", rte_eal_get_runtime_dir());
