@@ -1,0 +1,3 @@
+module nfmeta.example/go
+
+go 1.19
