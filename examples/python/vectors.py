@@ -45,16 +45,61 @@ class Vectors(unittest.TestCase):
     def test_sealed(self):
         def check(v):
             field = abi.Field(1, number(v["key"]), 0, 0, v["placement"], v["size"])
-            place = bytes.fromhex(v["record"])
+            record = place = bytes.fromhex(v["record"])
+            if field.placement == abi.HEADROOM:  # the seal lies inside
+                place = place[:28] + bytes.fromhex(v["seal"]) + place[32:]
             seal = int.from_bytes(bytes.fromhex(v["seal"]), "little")
-            record = field.read(v["present"], place, seal, v["start"], v["length"])
-            self.assertEqual(record.size if record else 0, v["reads"])
-            if record:
-                self.assertEqual(record, abi.parse_record(place[: v["reads"]]))
+            got = field.read(v["present"], place, seal, v["start"], v["length"])
+            self.assertEqual(got.size if got else 0, v["reads"])
+            if got:
+                self.assertEqual(got, abi.parse_record(record[: v["reads"]]))
             return v["reads"]
 
         read = self.each("records", "sealed", check, 91)
         self.assertGreater(sum(size != 0 for size in read), 20)
+
+    def test_handshakes(self):
+        def check(v):
+            data = bytes.fromhex(v["bytes"])
+            s = abi.Handshake.parse(data, v["link"])
+            fields = {f"field_{name}": value for name, value in s.field._asdict().items()}
+            fields.update(s._asdict(), link=s.name, queues=tuple(map(tuple, s.queues)))
+            for name in v.keys() - {"name", "bytes", "queues"}:
+                wanted = v[name] if isinstance(fields[name], str) else number(v[name])
+                self.assertEqual(fields[name], wanted, name)
+            self.assertEqual(fields["queues"], tuple(map(tuple, v["queues"])))
+            return v["name"], data
+
+        good = dict(self.each("handshakes", "handshakes", check, 11))
+
+        def judge(v):
+            data = bytearray(good[v["of"]][: v["length"]].ljust(v["length"], b"\0"))
+            own = abi.Handshake.parse(good[v["of"]], "demo")
+            data[v["at"] : v["at"] + len(v["put"]) // 2] = bytes.fromhex(v["put"])
+            try:
+                s = abi.Handshake.parse(bytes(data), v["link"], own.dpdk_version, own.mbuf_layout)
+                result = "accept" if s and s.ready(v["queue"]) else "again"
+            except abi.Refused as refused:
+                result = str(refused)
+            self.assertEqual(result, v["result"])
+            return result
+
+        self.assertEqual(len(set(self.each("handshakes", "judged", judge, 96))), 9)
+
+    def test_table_headers(self):
+        def check(v):
+            data = bytes.fromhex(v["header"])
+            try:
+                t = abi.parse_table_header(data, v["length"])
+                for name, value in t._asdict().items():
+                    self.assertEqual(value, number(v[name]), name)
+                result = "accept"
+            except abi.Refused as refused:
+                result = str(refused)
+            self.assertEqual(result, v["result"])
+            return result
+
+        self.assertEqual(len(set(self.each("table", "headers", check, 20))), 3)
 
     def test_flow_keys(self):
         def check(v):

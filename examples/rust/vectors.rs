@@ -203,8 +203,11 @@ fn sealed() {
         };
         let mut seal = v.at("seal").bytes();
         seal.resize(4, 0);
+        let mut place = v.at("record").bytes();
+        if field.placement == HEADROOM {
+            place[28..32].copy_from_slice(&seal); // lies inside
+        }
         let seal = u32::from_le_bytes([seal[0], seal[1], seal[2], seal[3]]);
-        let place = v.at("record").bytes();
         let (start, length) = (v.at("start").number() as u16, v.at("length").number() as u32);
         let present = v.at("present").number() != 0;
         let record = if present { field.read(&place, seal, start, length) } else { None };
@@ -212,6 +215,84 @@ fn sealed() {
         good += usize::from(record.is_some());
     }
     assert!(good > 20);
+}
+
+#[test]
+fn handshakes() {
+    let mut good = BTreeMap::new();
+    for v in &vectors("handshakes", "handshakes", 11) {
+        let bytes = v.at("bytes").bytes();
+        let s = Handshake::parse(&bytes, v.at("link").text(), None).unwrap().unwrap();
+        let f = s.field;
+        let listed = same_fields!(v, v,
+            "magic": get_u64(&bytes), "abi_major": ABI, "abi_minor": s.abi_minor, "size": s.size,
+            "features_required": s.features_required, "features_offered": s.features_offered,
+            "instance": s.instance, "state": s.state, "queue_count": s.queues.len() as u16,
+            "queue_size": s.queue_size, "queue_offset": s.queue_offset, "when_full": s.when_full,
+            "ring_size": s.ring_size, "blanks": s.blanks, "field_flag": f.flag, "field_key": f.key,
+            "field_offset": f.offset, "field_seal_offset": f.seal_offset,
+            "field_placement": f.placement, "field_size": f.size, "flow_ring": s.flow_ring,
+            "flow_carrier": s.flow_carrier, "heartbeat": s.heartbeat,
+        );
+        same(v, "fields", listed, 23);
+        for (name, got) in [
+            ("link", &s.name), ("library_version", &s.library_version),
+            ("dpdk_version", &s.dpdk_version), ("pool_name", &s.pool_name),
+            ("pool_ops", &s.pool_ops), ("flow_table", &s.flow_table),
+        ] {
+            same(v, name, got.as_str(), v.at(name).text());
+        }
+        let wanted = v.at("queues").list();
+        same(v, "queues", s.queues.len(), wanted.len());
+        for (q, wanted) in s.queues.iter().zip(wanted) {
+            let names = [&q.down, &q.up, &q.blank, &q.flow_down, &q.flow_up];
+            for (name, wanted) in names.iter().zip(wanted.list()) {
+                same(v, "queue", name.as_str(), wanted.text());
+            }
+        }
+        good.insert(v.at("name").text().to_string(), (bytes, s));
+    }
+    let mut results = HashSet::new();
+    for v in &vectors("handshakes", "judged", 96) {
+        let (bytes, own) = &good[v.at("of").text()];
+        let mut bytes = bytes.clone();
+        bytes.resize(v.at("length").number() as usize, 0);
+        let (at, put) = (v.at("at").number() as usize, v.at("put").bytes());
+        bytes[at..at + put.len()].copy_from_slice(&put);
+        let own = Some((own.dpdk_version.as_str(), &own.mbuf_layout));
+        let result = Handshake::parse(&bytes, v.at("link").text(), own)
+            .and_then(|s| s.map_or(Ok(false), |s| s.ready(v.at("queue").number() as usize)));
+        let result = match result {
+            Ok(ready) => if ready { "accept" } else { "again" },
+            Err(Refused(name)) => name,
+        };
+        same(v, "result", result, v.at("result").text());
+        results.insert(result);
+    }
+    assert_eq!(results.len(), 9);
+}
+
+fn get_u64(bytes: &[u8]) -> u64 {
+    bytes[..8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
+#[test]
+fn table_headers() {
+    let mut results = HashSet::new();
+    for v in &vectors("table", "headers", 20) {
+        let result = match parse_table_header(&v.at("header").bytes(), v.at("length").number()) {
+            Ok((entry_offset, flows)) => {
+                let listed =
+                    same_fields!(v, v, "entry_offset": entry_offset, "flows": flows,);
+                same(v, "fields", listed, 2);
+                "accept"
+            }
+            Err(Refused(name)) => name,
+        };
+        same(v, "result", result, v.at("result").text());
+        results.insert(result);
+    }
+    assert_eq!(results.len(), 3);
 }
 
 #[test]

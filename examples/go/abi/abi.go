@@ -211,6 +211,164 @@ func (f *Field) Read(place []byte, seal uint32, start uint16, length uint32) Rec
 	return nil
 }
 
+// ---- the handshake of a link, section 7 ----
+
+// Refused says why a reader refuses a handshake or a table: the name of the error.
+type Refused string
+
+func (r Refused) Error() string { return "the link is refused: " + string(r) }
+
+const (
+	EInval       Refused = "EINVAL"
+	EDPDKVersion Refused = "NFMETA_EDPDKVERSION"
+	EABI         Refused = "NFMETA_EABI"
+	EMbuf        Refused = "NFMETA_EMBUF"
+	EFeature     Refused = "NFMETA_EFEATURE"
+	EFormat      Refused = "NFMETA_EFORMAT"
+	EClosing     Refused = "NFMETA_ECLOSING"
+)
+
+// ErrAgain: the link is not ready yet.
+var ErrAgain = errors.New("the link is not ready yet")
+
+// Handshake is what a primary publishes of a link.
+type Handshake struct {
+	AbiMinor                                             uint16
+	Size                                                 uint32
+	FeaturesRequired, FeaturesOffered                    uint64
+	Instance, State                                      uint32
+	QueueSize, QueueOffset                               uint16
+	WhenFull                                             uint8
+	RingSize, Blanks                                     uint32
+	Field                                                Field
+	Name, LibraryVersion, DPDKVersion, PoolName, PoolOps string
+	MbufLayout                                           [16]uint16
+	FlowTable                                            string
+	FlowRing                                             uint32
+	FlowCarrier                                          uint8
+	Heartbeat                                            uint64
+	Queues                                               []Queue
+}
+
+// Queue has the names of the rings of a queue.
+type Queue struct{ Down, Up, Blank, FlowDown, FlowUp string }
+
+// names reads names; ok turns false at one without end.
+type names struct {
+	data []byte
+	ok   bool
+}
+
+func (n *names) at(i int) string {
+	end := bytes.IndexByte(n.data[i:i+32], 0)
+	if end < 0 {
+		n.ok = false
+		return ""
+	}
+	return string(n.data[i : i+end])
+}
+
+// ParseHandshake reads the memzone of a link. ownDPDK and ownLayout are this side's; ""
+// and nil if it has no own ones.
+func ParseHandshake(d []byte, name, ownDPDK string, ownLayout *[16]uint16) (*Handshake, error) {
+	const magic = 0x314b4e4c464e2d31
+	if len(d) < 512 {
+		return nil, EFormat
+	}
+	s := &Handshake{AbiMinor: le.Uint16(d[10:]), Size: le.Uint32(d[12:]), FeaturesRequired: le.Uint64(d[16:])}
+	switch {
+	case le.Uint64(d) == 0:
+		return nil, ErrAgain
+	case le.Uint64(d) != magic:
+		return nil, EFormat
+	case le.Uint16(d[8:]) != Major:
+		return nil, EABI
+	case s.Size < 512 || uint64(s.Size) > uint64(len(d)):
+		return nil, EFormat
+	case s.FeaturesRequired&^1 != 0:
+		return nil, EFeature
+	}
+	n := names{d, true}
+	s.Name, s.LibraryVersion, s.DPDKVersion = n.at(88), n.at(120), n.at(152)
+	s.PoolName, s.PoolOps = n.at(184), n.at(216)
+	if s.AbiMinor >= 1 {
+		s.FlowTable, s.FlowRing, s.FlowCarrier = n.at(280), le.Uint32(d[312:]), d[316]
+	}
+	for i := range s.MbufLayout {
+		s.MbufLayout[i] = le.Uint16(d[248+2*i:])
+	}
+	switch {
+	case !n.ok:
+		return nil, EFormat
+	case ownDPDK != "" && s.DPDKVersion != ownDPDK:
+		return nil, EDPDKVersion
+	case ownLayout != nil && s.MbufLayout != *ownLayout:
+		return nil, EMbuf
+	}
+	s.FeaturesOffered, s.Instance, s.State = le.Uint64(d[24:]), le.Uint32(d[32:]), le.Uint32(d[36:])
+	count := int(le.Uint16(d[40:]))
+	s.QueueSize, s.QueueOffset, s.WhenFull = le.Uint16(d[42:]), le.Uint16(d[44:]), d[46]
+	s.RingSize, s.Blanks, s.Field = le.Uint32(d[48:]), le.Uint32(d[52:]), ParseField(d[56:])
+	s.Heartbeat = le.Uint64(d[384:])
+	if s.Name != name || !s.isPossible() || count < 1 || count > 64 ||
+		int(s.QueueOffset)+count*int(s.QueueSize) > int(s.Size) {
+		return nil, EFormat
+	}
+	for i := 0; i < count; i++ {
+		at := int(s.QueueOffset) + i*int(s.QueueSize)
+		q := Queue{Down: n.at(at), Up: n.at(at + 32), Blank: n.at(at + 64)}
+		if s.FlowCarrier != 0 {
+			q.FlowDown, q.FlowUp = n.at(at+256), n.at(at+288)
+		}
+		ringUp := s.FlowCarrier == CarrierRing || s.FlowCarrier == CarrierTable
+		if !n.ok || q.Down == "" || q.Up == "" || (q.Blank != "") != (s.Blanks != 0) ||
+			(q.FlowDown != "") != (s.FlowCarrier == CarrierRing) || (q.FlowUp != "") != ringUp {
+			return nil, EFormat
+		}
+		s.Queues = append(s.Queues, q)
+	}
+	return s, nil
+}
+
+func (s *Handshake) isPossible() bool {
+	f := &s.Field
+	room, sealSize := int(s.MbufLayout[0]), 2
+	if f.Placement == Headroom {
+		room, sealSize = HeadroomRoom, 4
+	}
+	least := uint16(256)
+	if s.FlowCarrier != 0 {
+		least = 512
+	}
+	ring := s.FlowCarrier == CarrierRing || s.FlowCarrier == CarrierTable
+	return f.Placement >= Dynfield && f.Placement <= Headroom &&
+		f.Size >= 8 && f.Size <= 64 && f.Size&(f.Size-1) == 0 && f.Offset%8 == 0 &&
+		int(f.Offset)+int(f.Size) <= room && int(f.SealOffset)+sealSize <= room &&
+		bits.OnesCount64(f.Flag) == 1 &&
+		s.Instance != 0 && s.WhenFull >= 1 && s.WhenFull <= 3 &&
+		s.RingSize >= 64 && s.RingSize <= 65536 && s.RingSize&(s.RingSize-1) == 0 &&
+		s.Blanks <= 1024 && s.FlowCarrier <= CarrierTable &&
+		(!ring || (s.FlowRing >= 512 && s.FlowRing <= 1<<20)) && (ring || s.FlowRing == 0) &&
+		(s.FlowCarrier != CarrierInband || s.Blanks != 0) &&
+		(s.FlowCarrier != CarrierTable || s.FlowTable != "") &&
+		s.QueueOffset >= 512 && s.QueueOffset%64 == 0 && s.QueueSize >= least && s.QueueSize%64 == 0
+}
+
+// Ready says whether an NF may attach to this queue; ErrAgain: not yet.
+func (s *Handshake) Ready(queue int) error {
+	switch {
+	case queue >= len(s.Queues):
+		return EInval
+	case s.State == 0:
+		return ErrAgain
+	case s.State == 2:
+		return EClosing
+	case s.State != 1:
+		return EFormat
+	}
+	return nil
+}
+
 // ---- the canonical flow key, section 6 ----
 
 // Behind all extension headers; of a later fragment what its header names.
@@ -554,5 +712,23 @@ func (f *TableFlow) Key() (key [48]byte) {
 	binary.BigEndian.PutUint16(key[32:], f.PortA)
 	binary.BigEndian.PutUint16(key[34:], f.PortB)
 	key[40] = f.Proto
+	return
+}
+
+// ParseTableHeader checks the header of a table in a memzone of so many bytes; where the
+// entries begin, and how many there are.
+func ParseTableHeader(d []byte, length uint64) (entryOffset uint16, flows uint32, err error) {
+	const magic = 0x314c42544d464e2d
+	if length < 64 || len(d) < 64 || le.Uint64(d) != magic {
+		return 0, 0, EFormat
+	}
+	if le.Uint16(d[8:]) != Major {
+		return 0, 0, EABI
+	}
+	entryOffset, flows = le.Uint16(d[14:]), le.Uint32(d[16:])
+	if le.Uint16(d[12:]) != 64 || entryOffset < 64 || entryOffset%64 != 0 || flows < 1 ||
+		flows > 1<<26 || le.Uint32(d[20:]) == 0 || uint64(entryOffset)+uint64(flows)*64 > length {
+		return 0, 0, EFormat
+	}
 	return
 }

@@ -127,9 +127,13 @@ func TestSealed(t *testing.T) {
 		}
 		var seal [4]byte
 		copy(seal[:], data(t, v, "seal"))
+		place := data(t, v, "record")
+		if f.Placement == Headroom { // lies inside
+			copy(place[28:], seal[:])
+		}
 		var r Record
 		if number(t, v["present"]) != 0 {
-			r = f.Read(data(t, v, "record"), le.Uint32(seal[:]), uint16(number(t, v["start"])),
+			r = f.Read(place, le.Uint32(seal[:]), uint16(number(t, v["start"])),
 				uint32(number(t, v["length"])))
 		}
 		if uint64(len(r)) != number(t, v["reads"]) {
@@ -141,6 +145,102 @@ func TestSealed(t *testing.T) {
 	})
 	if good < 20 {
 		t.Errorf("%d good ones", good)
+	}
+}
+
+func TestHandshakes(t *testing.T) {
+	good := map[string][]byte{}
+	each(t, "handshakes", "handshakes", 11, func(t *testing.T, v vector) {
+		d := data(t, v, "bytes")
+		good[v["name"].(string)] = d
+		s, err := ParseHandshake(d, v["link"].(string), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := s.Field
+		listed := same(t, v, map[string]uint64{
+			"magic": le.Uint64(d), "abi_major": Major, "abi_minor": uint64(s.AbiMinor),
+			"size": uint64(s.Size), "features_required": s.FeaturesRequired,
+			"features_offered": s.FeaturesOffered, "instance": uint64(s.Instance),
+			"state": uint64(s.State), "queue_count": uint64(len(s.Queues)),
+			"queue_size": uint64(s.QueueSize), "queue_offset": uint64(s.QueueOffset),
+			"when_full": uint64(s.WhenFull), "ring_size": uint64(s.RingSize),
+			"blanks": uint64(s.Blanks), "field_flag": f.Flag, "field_key": f.Key,
+			"field_offset": uint64(f.Offset), "field_seal_offset": uint64(f.SealOffset),
+			"field_placement": uint64(f.Placement), "field_size": uint64(f.Size),
+			"flow_ring": uint64(s.FlowRing), "flow_carrier": uint64(s.FlowCarrier),
+			"heartbeat": s.Heartbeat,
+		})
+		if listed != 23 {
+			t.Errorf("%d fields", listed)
+		}
+		texts := map[string]string{
+			"link": s.Name, "library_version": s.LibraryVersion, "dpdk_version": s.DPDKVersion,
+			"pool_name": s.PoolName, "pool_ops": s.PoolOps, "flow_table": s.FlowTable,
+		}
+		for name, got := range texts {
+			if got != v[name] {
+				t.Errorf("%s: %q, not %q", name, got, v[name])
+			}
+		}
+		for i, q := range v["queues"].([]any) {
+			got := s.Queues[i]
+			for j, name := range []string{got.Down, got.Up, got.Blank, got.FlowDown, got.FlowUp} {
+				if wanted := q.([]any)[j]; name != wanted {
+					t.Errorf("queue %d: %q, not %q", i, name, wanted)
+				}
+			}
+		}
+	})
+	results := map[string]bool{}
+	each(t, "handshakes", "judged", 96, func(t *testing.T, v vector) {
+		of := good[v["of"].(string)]
+		own, err := ParseHandshake(of, "demo", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := make([]byte, number(t, v["length"]))
+		copy(d, of)
+		copy(d[number(t, v["at"]):], data(t, v, "put"))
+		s, err := ParseHandshake(d, v["link"].(string), own.DPDKVersion, &own.MbufLayout)
+		if err == nil {
+			err = s.Ready(int(number(t, v["queue"])))
+		}
+		result := "accept"
+		var refused Refused
+		switch {
+		case errors.As(err, &refused):
+			result = string(refused)
+		case err != nil:
+			result = "again"
+		}
+		if result != v["result"] {
+			t.Errorf("%s, not %s", result, v["result"])
+		}
+		results[result] = true
+	})
+	if len(results) != 9 {
+		t.Error(results)
+	}
+}
+
+func TestTableHeaders(t *testing.T) {
+	results := map[string]bool{}
+	each(t, "table", "headers", 20, func(t *testing.T, v vector) {
+		offset, flows, err := ParseTableHeader(data(t, v, "header"), number(t, v["length"]))
+		result := "accept"
+		if err == nil {
+			same(t, v, map[string]uint64{"entry_offset": uint64(offset), "flows": uint64(flows)})
+		} else {
+			result = string(err.(Refused))
+		}
+		if result != v["result"] {
+			t.Errorf("%s, not %s", result, v["result"])
+		}
+		results[result] = true
+	})
+	if len(results) != 3 {
+		t.Error(results)
 	}
 }
 

@@ -27,7 +27,6 @@ void nfmeta_eal_detach(void);
 int nfmeta_link_attach(const char *name, uint16_t queue, uint32_t timeout_ms, void **link);
 int nfmeta_link_check(void *link);
 int nfmeta_link_detach(void *link);
-const void *nfmeta_link_field(const void *link);
 const void *nfmeta_link_shared(const void *link);
 uint16_t nfmeta_recv_burst(void *link, void **pkts, void *recs, uint16_t n);
 uint16_t nfmeta_return_burst(void *link, void *const *pkts, const uint8_t *how, uint16_t n);
@@ -167,13 +166,18 @@ func Attach(ctx context.Context, o Options) (*Link, error) {
 		C.nfmeta_eal_detach()
 		return nil, err
 	}
-	l.field = abi.ParseField(unsafe.Slice((*byte)(C.nfmeta_link_field(l.link)), 32))
-	shared := unsafe.Slice((*byte)(C.nfmeta_link_shared(l.link)), 512)
-	at := func(i int) uintptr { return uintptr(binary.LittleEndian.Uint16(shared[248+2*i:])) }
-	l.mbuf = layout{at(1), at(2), at(6), at(8), at(9), at(14)}
-	if binary.LittleEndian.Uint16(shared[10:]) >= 1 { // since ABI 1.1
-		l.Carrier = shared[316]
+	at := (*byte)(C.nfmeta_link_shared(l.link))
+	size := binary.LittleEndian.Uint32(unsafe.Slice(at, 16)[12:])
+	shared, err := abi.ParseHandshake(unsafe.Slice(at, size), o.Link, "", nil)
+	if err != nil {
+		l.Close()
+		return nil, err
 	}
+	m := &shared.MbufLayout
+	l.mbuf = layout{
+		uintptr(m[1]), uintptr(m[2]), uintptr(m[6]), uintptr(m[8]), uintptr(m[9]), uintptr(m[14]),
+	}
+	l.field, l.Carrier = shared.Field, shared.FlowCarrier
 	return l, nil
 }
 

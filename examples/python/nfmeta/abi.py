@@ -100,6 +100,105 @@ class Field(namedtuple("Field", "flag key offset seal_offset placement size")):
         return parse_record(place[:size])
 
 
+# ---- the handshake of a link, section 7 ---------------------------------------------
+
+LINK_MAGIC = 0x314B4E4C464E2D31
+INBAND = 1  # in features_required
+
+_LINK = Struct("<QHHIQQIIHHHBxII" + 8 * "32s" + "IB67xQ120x")
+_Link = namedtuple(
+    "_Link",
+    "magic abi_major abi_minor size features_required features_offered instance state"
+    " queue_count queue_size queue_offset when_full ring_size blanks field name"
+    " library_version dpdk_version pool_name pool_ops mbuf_layout flow_table flow_ring"
+    " flow_carrier heartbeat",
+)
+Queue = namedtuple("Queue", "down up blank flow_down flow_up")
+
+
+class Refused(ValueError):
+    """A handshake or table that a reader refuses; the text is the name of the error."""
+
+
+def _must(possible, error="NFMETA_EFORMAT"):
+    if not possible:
+        raise Refused(error)
+
+
+def _name(data):
+    _must(b"\0" in data)
+    return data.split(b"\0")[0].decode()
+
+
+class Handshake(_Link):
+    """What a primary publishes of a link, with .queues.
+
+    data: the memzone; own_dpdk, own_layout: this side's, if it has an own one.
+    Handshake.parse() returns None if there is no link yet.
+    """
+
+    @classmethod
+    def parse(cls, data, name, own_dpdk=None, own_layout=None):
+        _must(len(data) >= 512)
+        s = _Link._make(_LINK.unpack_from(data))
+        if s.magic == 0:
+            return None
+        _must(s.magic == LINK_MAGIC)
+        _must(s.abi_major == ABI, "NFMETA_EABI")
+        _must(512 <= s.size <= len(data))
+        _must(s.features_required & ~INBAND == 0, "NFMETA_EFEATURE")
+        if s.abi_minor == 0:  # has no flow state
+            s = s._replace(flow_table=bytes(32), flow_ring=0, flow_carrier=0)
+        names = ("name", "library_version", "dpdk_version", "pool_name", "pool_ops", "flow_table")
+        s = s._replace(
+            field=Field.parse(s.field),
+            mbuf_layout=Struct("<16H").unpack(s.mbuf_layout),
+            **{n: _name(getattr(s, n)) for n in names},
+        )
+        _must(own_dpdk in (None, s.dpdk_version), "NFMETA_EDPDKVERSION")
+        _must(own_layout in (None, s.mbuf_layout), "NFMETA_EMBUF")
+        _must(s.name == name and s.instance != 0 and 1 <= s.when_full <= 3)
+        _must(64 <= s.ring_size <= 65536 and s.ring_size & s.ring_size - 1 == 0)
+        _must(s.blanks <= 1024 and s.flow_carrier <= CARRIER_TABLE)
+        cls._check_field(s.field, s.mbuf_layout[0])
+        if s.flow_carrier in (CARRIER_RING, CARRIER_TABLE):
+            _must(512 <= s.flow_ring <= 1 << 20)
+        else:
+            _must(s.flow_ring == 0)
+        _must(s.flow_carrier != CARRIER_INBAND or s.blanks > 0)
+        _must(s.flow_carrier != CARRIER_TABLE or s.flow_table)
+        _must(1 <= s.queue_count <= 64 and s.queue_offset >= 512)
+        _must(s.queue_size >= (512 if s.flow_carrier else 256))
+        _must(s.queue_offset % 64 == 0 and s.queue_size % 64 == 0)
+        _must(s.queue_offset + s.queue_count * s.queue_size <= s.size)
+        self = cls._make(s)
+        self.queues = [self._queue(data, i) for i in range(s.queue_count)]
+        return self
+
+    def ready(self, queue):
+        """May an NF attach to this queue?  False: not yet."""
+        _must(queue < self.queue_count, "EINVAL")
+        _must(self.state != 2, "NFMETA_ECLOSING")
+        _must(self.state <= 1)
+        return self.state == 1
+
+    @staticmethod
+    def _check_field(f, mbuf_size):
+        _must(DYNFIELD <= f.placement <= HEADROOM and f.size in _WORDS and f.offset % 8 == 0)
+        room, seal_size = (HEADROOM_ROOM, 4) if f.placement == HEADROOM else (mbuf_size, 2)
+        _must(f.offset + f.size <= room and f.seal_offset + seal_size <= room)
+        _must(f.flag != 0 and f.flag & f.flag - 1 == 0)
+
+    def _queue(self, data, i):
+        at = self.queue_offset + i * self.queue_size
+        places = (0, 32, 64, 256, 288) if self.flow_carrier else (0, 32, 64)
+        q = Queue._make([_name(data[at + n : at + n + 32]) for n in places] + [""] * (5 - len(places)))
+        _must(q.down and q.up and bool(q.blank) == (self.blanks > 0))
+        _must(bool(q.flow_down) == (self.flow_carrier == CARRIER_RING))
+        _must(bool(q.flow_up) == (self.flow_carrier in (CARRIER_RING, CARRIER_TABLE)))
+        return q
+
+
 # ---- the canonical flow key, section 6 ----------------------------------------------
 
 _EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
@@ -310,3 +409,21 @@ class TableFlow(_Table):
             a + b + self.port_a + self.port_b + bytes(4)
             + bytes((self.proto, 4 if v4 else 6)) + bytes(6)
         )  # fmt: skip
+
+
+TableHeader = namedtuple(
+    "TableHeader", "magic abi_major abi_minor entry_size entry_offset flows instance"
+)
+TABLE_MAGIC = 0x314C42544D464E2D
+
+
+def parse_table_header(data, length):
+    """The header of a table in a memzone of so many bytes."""
+    _must(length >= 64)
+    t = TableHeader._make(Struct("<QHHHHII").unpack_from(data))
+    _must(t.magic == TABLE_MAGIC)
+    _must(t.abi_major == ABI, "NFMETA_EABI")
+    _must(t.entry_size == 64 and t.entry_offset >= 64 and t.entry_offset % 64 == 0)
+    _must(1 <= t.flows <= 1 << 26 and t.instance != 0)
+    _must(t.entry_offset + t.flows * 64 <= length)
+    return t

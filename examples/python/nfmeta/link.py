@@ -40,7 +40,6 @@ _eal_detach = _function("nfmeta_eal_detach", None)
 _link_attach = _function("nfmeta_link_attach", c_int, c_char_p, c_uint16, c_uint32, c_void_p)
 _link_check = _function("nfmeta_link_check", c_int, c_void_p)
 _link_detach = _function("nfmeta_link_detach", c_int, c_void_p)
-_link_field = _function("nfmeta_link_field", c_void_p, c_void_p)
 _link_shared = _function("nfmeta_link_shared", c_void_p, c_void_p)
 _recv_burst = _function("nfmeta_recv_burst", c_uint16, c_void_p, c_void_p, c_void_p, c_uint16)
 _return_burst = _function("nfmeta_return_burst", c_uint16, c_void_p, c_void_p, c_char_p, c_uint16)
@@ -151,15 +150,17 @@ class Link:
             _patiently(
                 lambda ms: _link_attach(name.encode(), queue, ms, ctypes.byref(link)), left, (ENOLINK,)
             )
+            size = c_uint32.from_address(_link_shared(link) + 12).value
+            shared = abi.Handshake.parse(string_at(_link_shared(link), size), name)
         except BaseException:
+            if link:
+                _link_detach(link)
             _eal_detach()
             raise
         self.name, self.queue = name, queue
         self._link = link
-        self.field = abi.Field.parse(string_at(_link_field(link), 32))
-        shared = string_at(_link_shared(link), 512)
-        self.carrier = shared[316] if shared[10] >= 1 else 0  # since ABI 1.1
-        self._mbuf = _Mbuf(Struct("<16H").unpack_from(shared, 248))
+        self.field, self.carrier = shared.field, shared.flow_carrier
+        self._mbuf = _Mbuf(shared.mbuf_layout)
         self._pkts = (c_uint64 * BURST)()
         self._held = {}  # by address: given back if the NF fails
         self._batch = c_void_p()

@@ -205,6 +205,199 @@ impl Field {
     }
 }
 
+// ---- the handshake of a link, section 7 --------------------------------------------
+
+/// A handshake or table that a reader refuses: the name of the error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Refused(pub &'static str);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "the link is refused: {}", self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+const FORMAT: Refused = Refused("NFMETA_EFORMAT");
+
+fn must(possible: bool, error: Refused) -> Result<(), Refused> {
+    if possible {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
+fn name_at(data: &[u8], at: usize) -> Result<String, Refused> {
+    let field = &data[at..at + 32];
+    let end = field.iter().position(|b| *b == 0).ok_or(FORMAT)?;
+    Ok(String::from_utf8_lossy(&field[..end]).into_owned())
+}
+
+/// What a primary publishes of a link.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Handshake {
+    pub abi_minor: u16,
+    pub size: u32,
+    pub features_required: u64,
+    pub features_offered: u64,
+    pub instance: u32,
+    pub state: u32,
+    pub queue_size: u16,
+    pub queue_offset: u16,
+    pub when_full: u8,
+    pub ring_size: u32,
+    pub blanks: u32,
+    pub field: Field,
+    pub name: String,
+    pub library_version: String,
+    pub dpdk_version: String,
+    pub pool_name: String,
+    pub pool_ops: String,
+    pub mbuf_layout: [u16; 16],
+    pub flow_table: String,
+    pub flow_ring: u32,
+    pub flow_carrier: u8,
+    pub heartbeat: u64,
+    pub queues: Vec<Queue>,
+}
+
+/// Names of the rings of a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Queue {
+    pub down: String,
+    pub up: String,
+    pub blank: String,
+    pub flow_down: String,
+    pub flow_up: String,
+}
+
+impl Handshake {
+    /// data: the memzone; own: DPDK version and mbuf layout of this side, if it has own
+    /// ones. Ok(None): there is no link yet.
+    pub fn parse(d: &[u8], name: &str, own: Option<(&str, &[u16; 16])>) -> Result<Option<Self>, Refused> {
+        const MAGIC: u64 = 0x314b_4e4c_464e_2d31;
+        must(d.len() >= 512, FORMAT)?;
+        if get!(d, u64, 0) == 0 {
+            return Ok(None);
+        }
+        must(get!(d, u64, 0) == MAGIC, FORMAT)?;
+        must(get!(d, u16, 8) == ABI.into(), Refused("NFMETA_EABI"))?;
+        let (abi_minor, size, features_required) = (get!(d, u16, 10), get!(d, u32, 12), get!(d, u64, 16));
+        must(size >= 512 && size as usize <= d.len(), FORMAT)?;
+        must(features_required & !1 == 0, Refused("NFMETA_EFEATURE"))?;
+        let flow = abi_minor >= 1;
+        let mut mbuf_layout = [0; 16];
+        for (i, offset) in mbuf_layout.iter_mut().enumerate() {
+            *offset = get!(d, u16, 248 + 2 * i);
+        }
+        let mut s = Handshake {
+            abi_minor,
+            size,
+            features_required,
+            features_offered: get!(d, u64, 24),
+            instance: get!(d, u32, 32),
+            state: get!(d, u32, 36),
+            queue_size: get!(d, u16, 42),
+            queue_offset: get!(d, u16, 44),
+            when_full: d[46],
+            ring_size: get!(d, u32, 48),
+            blanks: get!(d, u32, 52),
+            field: Field::parse(d[56..88].try_into().map_err(|_| FORMAT)?),
+            name: name_at(d, 88)?,
+            library_version: name_at(d, 120)?,
+            dpdk_version: name_at(d, 152)?,
+            pool_name: name_at(d, 184)?,
+            pool_ops: name_at(d, 216)?,
+            mbuf_layout,
+            flow_table: if flow { name_at(d, 280)? } else { String::new() },
+            flow_ring: if flow { get!(d, u32, 312) } else { 0 },
+            flow_carrier: if flow { d[316] } else { 0 },
+            heartbeat: get!(d, u64, 384),
+            queues: Vec::new(),
+        };
+        if let Some((dpdk_version, layout)) = own {
+            must(s.dpdk_version == dpdk_version, Refused("NFMETA_EDPDKVERSION"))?;
+            must(s.mbuf_layout == *layout, Refused("NFMETA_EMBUF"))?;
+        }
+        let queue_count = get!(d, u16, 40);
+        must(s.name == name && s.is_possible() && (1..=64).contains(&queue_count), FORMAT)?;
+        let end = usize::from(s.queue_offset) + usize::from(queue_count) * usize::from(s.queue_size);
+        must(end <= size as usize, FORMAT)?;
+        for i in 0..queue_count {
+            let queue = s.queue(d, i.into())?;
+            s.queues.push(queue);
+        }
+        Ok(Some(s))
+    }
+
+    fn is_possible(&self) -> bool {
+        let f = &self.field;
+        let (room, seal_size) = match f.placement {
+            DYNFIELD | UDATA64 => (self.mbuf_layout[0], 2),
+            HEADROOM => (HEADROOM_ROOM, 4),
+            _ => return false,
+        };
+        let inside = |offset: u16, size: u32| u32::from(offset) + size <= room.into();
+        let flow_possible = match self.flow_carrier {
+            0 => self.flow_ring == 0,
+            CARRIER_RING => (512..=1 << 20).contains(&self.flow_ring),
+            CARRIER_INBAND => self.flow_ring == 0 && self.blanks > 0,
+            CARRIER_TABLE => (512..=1 << 20).contains(&self.flow_ring) && !self.flow_table.is_empty(),
+            _ => false,
+        };
+        flow_possible
+            && matches!(f.size, 8 | 16 | 32 | 64)
+            && f.offset % 8 == 0
+            && inside(f.offset, f.size.into())
+            && inside(f.seal_offset, seal_size)
+            && f.flag.is_power_of_two()
+            && self.instance != 0
+            && (1..=3).contains(&self.when_full)
+            && (64..=65536).contains(&self.ring_size)
+            && self.ring_size.is_power_of_two()
+            && self.blanks <= 1024
+            && self.queue_offset >= 512
+            && self.queue_size >= if self.flow_carrier != 0 { 512 } else { 256 }
+            && self.queue_offset % 64 == 0
+            && self.queue_size % 64 == 0
+    }
+
+    fn queue(&self, d: &[u8], i: usize) -> Result<Queue, Refused> {
+        let at = usize::from(self.queue_offset) + i * usize::from(self.queue_size);
+        let mut q = Queue {
+            down: name_at(d, at)?,
+            up: name_at(d, at + 32)?,
+            blank: name_at(d, at + 64)?,
+            ..Default::default()
+        };
+        if self.flow_carrier != 0 {
+            q.flow_down = name_at(d, at + 256)?;
+            q.flow_up = name_at(d, at + 288)?;
+        }
+        let there = !q.down.is_empty() && !q.up.is_empty();
+        let ring_down = self.flow_carrier == CARRIER_RING;
+        let ring_up = matches!(self.flow_carrier, CARRIER_RING | CARRIER_TABLE);
+        must(there && q.blank.is_empty() == (self.blanks == 0), FORMAT)?;
+        must(q.flow_down.is_empty() != ring_down && q.flow_up.is_empty() != ring_up, FORMAT)?;
+        Ok(q)
+    }
+
+    /// May an NF attach to this queue? Ok(false): not yet.
+    pub fn ready(&self, queue: usize) -> Result<bool, Refused> {
+        must(queue < self.queues.len(), Refused("EINVAL"))?;
+        match self.state {
+            0 => Ok(false),
+            1 => Ok(true),
+            2 => Err(Refused("NFMETA_ECLOSING")),
+            _ => Err(FORMAT),
+        }
+    }
+}
+
 // ---- the canonical flow key, section 6 ---------------------------------------------
 
 /// Behind all extension headers; of a later fragment what its header names.
@@ -632,4 +825,18 @@ impl TableFlow {
         key[40] = self.proto;
         key
     }
+}
+
+/// Checks the header of a table in a memzone of so many bytes; where the entries begin,
+/// and how many there are.
+pub fn parse_table_header(d: &[u8], length: u64) -> Result<(u16, u32), Refused> {
+    const MAGIC: u64 = 0x314c_4254_4d46_4e2d;
+    must(length >= 64 && d.len() >= 64 && get!(d, u64, 0) == MAGIC, FORMAT)?;
+    must(get!(d, u16, 8) == ABI.into(), Refused("NFMETA_EABI"))?;
+    let (entry_size, entry_offset) = (get!(d, u16, 12), get!(d, u16, 14));
+    let (flows, instance) = (get!(d, u32, 16), get!(d, u32, 20));
+    must(entry_size == 64 && entry_offset >= 64 && entry_offset % 64 == 0, FORMAT)?;
+    must((1..=1 << 26).contains(&flows) && instance != 0, FORMAT)?;
+    must(u64::from(entry_offset) + u64::from(flows) * 64 <= length, FORMAT)?;
+    Ok((entry_offset, flows))
 }

@@ -10,7 +10,7 @@ use std::os::raw::{c_char, c_int};
 use std::time::{Duration, Instant};
 use std::{fmt, ptr, slice};
 
-use crate::abi::{self, Field, Message, Parsed, Record, Verdict};
+use crate::abi::{self, Field, Handshake, Message, Parsed, Record, Verdict};
 
 /// Packets in a burst at most.
 pub const BURST: usize = 32;
@@ -66,8 +66,7 @@ extern "C" {
     fn nfmeta_link_attach(name: *const c_char, queue: u16, timeout_ms: u32, link: *mut Raw) -> c_int;
     fn nfmeta_link_check(link: Raw) -> c_int;
     fn nfmeta_link_detach(link: Raw) -> c_int;
-    fn nfmeta_link_field(link: Raw) -> *const [u8; 32];
-    fn nfmeta_link_shared(link: Raw) -> *const [u8; 512];
+    fn nfmeta_link_shared(link: Raw) -> *const u8;
     fn nfmeta_recv_burst(link: Raw, pkts: *mut Mbuf, recs: *mut c_void, n: u16) -> u16;
     fn nfmeta_return_burst(link: Raw, pkts: *const Mbuf, how: *const u8, n: u16) -> u16;
     fn nfmeta_flow_subscribe(link: Raw, types: u64) -> c_int;
@@ -119,7 +118,7 @@ pub fn version() -> String {
 }
 
 /// Where the fields of struct rte_mbuf are, as the link says (section 7).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Layout {
     buf_addr: usize,
     data_off: usize,
@@ -201,27 +200,37 @@ impl Link {
             // SAFETY: likewise
             unsafe { nfmeta_link_attach(name.as_ptr(), o.queue, ms, &mut raw) }
         })?;
-        // SAFETY: both live as long as the link
-        let (field, shared) = unsafe { (&*nfmeta_link_field(raw), &*nfmeta_link_shared(raw)) };
-        let u16_at = |at: usize| u16::from_le_bytes([shared[at], shared[at + 1]]);
-        let layout = |i: usize| usize::from(u16_at(248 + 2 * i));
-        Ok(Link {
+        let mut link = Link {
             raw,
             queue: o.queue,
-            field: Field::parse(field),
-            mbuf: Layout {
-                buf_addr: layout(1),
-                data_off: layout(2),
-                ol_flags: layout(6),
-                pkt_len: layout(8),
-                data_len: layout(9),
-                next: layout(14),
-            },
-            carrier: if u16_at(10) >= 1 { shared[316] } else { 0 }, // since ABI 1.1
+            field: Field { flag: 0, key: 0, offset: 0, seal_offset: 0, placement: 0, size: 0 },
+            mbuf: Layout::default(),
+            carrier: 0,
             refused: 0,
             _eal: eal,
             _one_thread: PhantomData,
-        })
+        };
+        // SAFETY: it lives as long as the link, and says itself how long it is
+        let shared = unsafe {
+            let at = nfmeta_link_shared(raw);
+            slice::from_raw_parts(at, at.add(12).cast::<u32>().read() as usize)
+        };
+        let refused = |text: String| Error { code: 0, text };
+        let shared = Handshake::parse(shared, o.link, None)
+            .map_err(|e| refused(e.to_string()))?
+            .ok_or_else(|| refused("the link has gone".into()))?;
+        let at = |i: usize| usize::from(shared.mbuf_layout[i]);
+        link.mbuf = Layout {
+            buf_addr: at(1),
+            data_off: at(2),
+            ol_flags: at(6),
+            pkt_len: at(8),
+            data_len: at(9),
+            next: at(14),
+        };
+        link.field = shared.field;
+        link.carrier = shared.flow_carrier;
+        Ok(link)
     }
 
     /// Whether the link stands: Ok(false) when it closes. A system call: not per burst.
