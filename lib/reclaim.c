@@ -302,8 +302,6 @@ gather(struct upfront *q)
 		m = find_slot(q, down, tail + i, AT_PACKET, AT_PACKET | AT_RING);
 		if (m != NULL)
 			q->dead[end++] = m;
-		m = find_slot(q, down, tail + i, AT_META, AT_NONE);
-		rte_pktmbuf_free(m);
 	}
 	discard(q->down);
 	for (i = 1; i <= down->size - waiting && h.first > 0; i++) {

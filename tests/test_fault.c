@@ -81,11 +81,12 @@ role_juggle(char **arg)
 	return 1;
 }
 
-/* stand PREFIX LINK: hold five, give back others, until told that it was cut off. */
+/* stand PREFIX LINK: hold five, give back others and blanks, until told that it was cut off. */
 static int
 role_stand(char **arg)
 {
-	struct rte_mbuf *m[5 + BURST];
+	struct rte_mbuf *m[5 + BURST], *blank;
+	uint8_t how[] = {NFMETA_INJECTED | NFMETA_DROP};
 	struct nfmeta_link *link;
 	unsigned int n = 0;
 	uint64_t asked = 0;
@@ -96,6 +97,8 @@ role_stand(char **arg)
 		n += nfmeta_recv_burst(link, m + n, NULL, (uint16_t)(RTE_DIM(m) - n));
 		if (n > 5)
 			n -= nfmeta_return_burst(link, m + 5, NULL, (uint16_t)(n - 5));
+		if (nfmeta_blank_burst(link, &blank, 1) == 1)
+			nfmeta_return_burst(link, &blank, how, 1);
 		if (now_us() - asked < 1000)
 			continue;
 		asked = now_us();
@@ -146,7 +149,7 @@ role_told(char **arg)
 static int
 role_torn(char **arg)
 {
-	struct rte_ring *down, *up, *blank;
+	struct rte_ring *down, *up, *blank, *flow_down, *flow_up;
 	struct rte_mbuf *m[20];
 	struct nfmeta_link *link;
 	unsigned int n = 0;
@@ -157,16 +160,23 @@ role_torn(char **arg)
 	down = rte_ring_lookup("nfm.t.d0");
 	up = rte_ring_lookup("nfm.t.u0");
 	blank = rte_ring_lookup("nfm.t.b0");
-	if (rc == 0 && (down == NULL || up == NULL || blank == NULL))
+	flow_down = rte_ring_lookup("nfm.t.f0");
+	flow_up = rte_ring_lookup("nfm.t.v0");
+	if (rc == 0 &&
+	    (down == NULL || up == NULL || blank == NULL || flow_down == NULL || flow_up == NULL))
 		rc = 1;
 	if (rc == 0 && strcmp(arg[2], "half") == 0) {
 		down->cons.head += 3; /* taken, but not for good */
 		blank->cons.head += 2;
 		up->prod.head += 5; /* a place for five, and nothing put there */
-	} else if (rc == 0) {	    /* indices that cannot be: beyond the other side's */
+		flow_down->cons.head += 3;
+		flow_up->prod.head += 5;
+	} else if (rc == 0) { /* indices that cannot be: beyond the other side's */
 		down->cons.tail = down->cons.head = down->prod.tail + 7;
 		blank->cons.tail = blank->cons.head = blank->prod.tail + 100000;
 		up->prod.tail = up->prod.head = up->cons.tail - 3;
+		flow_down->cons.tail = flow_down->cons.head = flow_down->prod.tail + 7;
+		flow_up->prod.tail = flow_up->prod.head = flow_up->cons.tail - 3;
 	}
 	say(rc);
 	wait_for_parent();
@@ -259,11 +269,22 @@ all_back(bool alone)
 	ck_assert_uint_eq(nfmeta_link_in_flight(link_p, 0), 0);
 }
 
-/* The pool, but for the blanks in stock. */
+/* The pool, but for the blanks in stock: so many, and none of them twice. */
 static void
 pool_is_exact(unsigned int blanks)
 {
-	ck_assert_uint_eq(rte_mempool_avail_count(pool), POOL_SIZE - blanks);
+	static struct rte_mbuf *m[POOL_SIZE];
+	unsigned int i, n = POOL_SIZE - blanks;
+
+	ck_assert_uint_eq(rte_mempool_avail_count(pool), n);
+	for (i = 0; i < n; i++) {
+		m[i] = rte_pktmbuf_alloc(pool);
+		ck_assert_ptr_nonnull(m[i]);
+		*(uint32_t *)(void *)rte_pktmbuf_append(m[i], 64) = i;
+	}
+	for (i = 0; i < n; i++)
+		ck_assert_msg(seq_of(m[i]) == i, "an mbuf is in the pool twice");
+	rte_pktmbuf_free_bulk(m, n);
 }
 
 static void
@@ -596,14 +617,26 @@ START_TEST(fenced)
 		take(m, how, (unsigned int)n);
 	}
 	all_back(true);
+	/* One that is not at the queue's first rings is told, too. */
+	nf = START("stand", prefix_of(""), "t");
+	ck_said(&nf, 0);
+	ck_assert_uint_eq(stats().epoch, 3);
+	halt(&nf);
+	fence();
+	ck_assert_int_eq(kill(nf.pid, SIGCONT), 0);
+	ck_said(&nf, NFMETA_EFENCED);
+	ck_said(&nf, 0);
+	ck_assert_int_eq(finish(&nf), 0);
 	next = START("stand", prefix_of(""), "t");
 	ck_said(&next, 0);
-	ck_assert_uint_eq(stats().epoch, 3);
+	ck_assert_uint_eq(stats().epoch, 4);
 	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_ALIVE);
 	nfmeta_link_close(link_p);
 	ck_said(&next, NFMETA_ECLOSING);
 	ck_said(&next, 0);
 	ck_assert_int_eq(finish(&next), 0);
+	while (collect() != 0) /* blanks */
+		;
 	all_back(true);
 	ck_ok(nfmeta_link_destroy(link_p, NULL));
 	pool_is_exact(0);
@@ -655,43 +688,6 @@ START_TEST(fenced_often)
 }
 END_TEST
 
-/* Half of an operation counts as none; the rings work for the next NF. */
-START_TEST(torn_rings)
-{
-	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64, .blanks = 16, .pool = pool);
-	struct rte_mbuf *m[BURST];
-	uint8_t how[BURST];
-	struct child nf;
-	unsigned int round;
-	int n;
-
-	ck_ok(nfmeta_link_create("t", &o, &link_p));
-	for (round = 0; round < 4; round++) {
-		ck_assert_uint_eq(send(60), 60);
-		nf = START("torn", prefix_of(""), "t", round < 2 ? "forged" : "half");
-		ck_said(&nf, 0);
-		until_dead(&nf);
-		while ((n = nfmeta_link_reclaim(link_p, 0, m, how, BURST)) > 0)
-			take(m, how, (unsigned int)n);
-		ck_assert_int_eq(n, 0);
-		all_back(true);
-		/* Without an index that can be believed, all 60 may have been in its hands. */
-		ck_assert_uint_eq(stats().orphans,
-				  round < 2 ? 60 * (round + 1) : 120 + 20 * (round - 1));
-	}
-	ck_assert_uint_eq(send(60), 60);
-	nf = START("hold", prefix_of(""), "t", "60", "16", "60");
-	ck_said(&nf, 0);
-	while (nfmeta_link_in_flight(link_p, 0) > 0)
-		collect();
-	all_back(false);
-	until_dead(&nf);
-	ck_ok(nfmeta_link_destroy(link_p, NULL));
-	pool_is_exact(0);
-	remove_dead_lcores();
-}
-END_TEST
-
 /* Sends n packets, and one message NEW behind them. */
 static void
 send_and_tell(unsigned int n)
@@ -730,6 +726,39 @@ reclaim(void)
 	ck_assert_int_eq(n, 0);
 }
 
+/* Half of an operation counts as none; the rings work for the next NF. */
+START_TEST(torn_rings)
+{
+	struct nfmeta_link_opts o = NFMETA_LINK_OPTS(.ring_size = 64, .blanks = 16, .pool = pool,
+						     .carrier = NFMETA_CARRIER_RING);
+	struct child nf;
+	unsigned int round;
+
+	ck_ok(nfmeta_link_create("t", &o, &link_p));
+	for (round = 0; round < 4; round++) {
+		ck_assert_uint_eq(send(60), 60);
+		nf = START("torn", prefix_of(""), "t", round < 2 ? "forged" : "half");
+		ck_said(&nf, 0);
+		until_dead(&nf);
+		reclaim();
+		all_back(true);
+		/* Without an index that can be believed, all 60 may have been in its hands. */
+		ck_assert_uint_eq(stats().orphans,
+				  round < 2 ? 60 * (round + 1) : 120 + 20 * (round - 1));
+	}
+	nf = start_told("60", "60");
+	send_and_tell(60);
+	ck_said(&nf, 0);
+	while (nfmeta_link_in_flight(link_p, 0) > 0)
+		collect();
+	all_back(false);
+	until_dead(&nf);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+	pool_is_exact(0);
+	remove_dead_lcores();
+}
+END_TEST
+
 /* Messages among the packets, in its hands and on the rings, go back to the pool. */
 START_TEST(messages_too)
 {
@@ -738,8 +767,8 @@ START_TEST(messages_too)
 				 .carrier = _i == 0 ? NFMETA_CARRIER_INBAND : NFMETA_CARRIER_RING);
 	struct nfmeta_flow_stats f = {.sz = sizeof(f)};
 	const struct nfmeta_flow_batch *b;
+	unsigned int i, level = 0;
 	struct child nf;
-	unsigned int i;
 
 	ck_ok(nfmeta_link_create("t", &o, &link_p));
 	for (i = 1; i <= 2; i++) {
@@ -753,11 +782,18 @@ START_TEST(messages_too)
 		ck_assert_int_eq(nfmeta_flow_collect(link_p, 0, &b), 0);
 		all_back(true);
 		ck_assert_uint_eq(stats().orphans, i * 15);
+		while (collect() != 0) /* stocks blanks */
+			;
+		if (i == 1)
+			level = rte_mempool_avail_count(pool);
+		ck_assert_uint_eq(rte_mempool_avail_count(pool), level);
 		ck_assert_uint_eq(stats().metas, 0);
 		ck_ok(nfmeta_flow_stats(link_p, 0, &f));
 		ck_assert_uint_eq(f.state, NFMETA_FEED_IDLE);
 		ck_assert_uint_eq(f.seen, f.sent);
 		ck_assert_uint_eq(f.collected, f.replies);
+		if (_i == 1)
+			ck_assert_uint_eq(rte_ring_count(rte_ring_lookup("nfm.t.f0")), 0);
 	}
 	ck_ok(nfmeta_link_destroy(link_p, NULL));
 	pool_is_exact(0);
