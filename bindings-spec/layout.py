@@ -304,16 +304,17 @@ def layout(args, old):
 
 def dump(value, depth=0):
     """As JSON, one field, constant or function a line."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, (dict, list)) or (depth > 1 and len(flat) < 300 and '"fields"' not in flat[1:]):
-        return flat
-    if isinstance(value, list) and depth <= 3:
-        rows = [dump(v, depth + 1) for v in value]
-        return "[\n" + ",\n".join("  " * (depth + 1) + r for r in rows) + "\n" + "  " * depth + "]"
-    if isinstance(value, list):
-        return flat
-    rows = [f"{json.dumps(k)}: {dump(v, depth + 1)}" for k, v in value.items()]
-    return "{\n" + ",\n".join("  " * (depth + 1) + r for r in rows) + "\n" + "  " * depth + "}"
+    fields = isinstance(value, list) and value and isinstance(value[0], dict)
+    if not fields and (depth > 2 or not isinstance(value, dict)) or depth > 3:
+        return json.dumps(value, ensure_ascii=False)
+    if depth == 2 and "fields" not in value:
+        return json.dumps(value, ensure_ascii=False)
+    if fields:
+        rows, ends = [dump(v, depth + 1) for v in value], "[]"
+    else:
+        rows, ends = [f"{json.dumps(k)}: {dump(v, depth + 1)}" for k, v in value.items()], "{}"
+    pad = "  " * depth
+    return ends[0] + "\n" + ",\n".join(f"{pad}  {row}" for row in rows) + f"\n{pad}" + ends[1]
 
 
 def differences(old, new, where=""):
