@@ -49,8 +49,7 @@ inside() {
 	# shellcheck disable=SC2016,SC2154 # the inner shell's variables; root: who sources this
 	alone sh -ec 'root=$1 project=$2 huge=$3
 		shift 3
-		mount --bind "$root" "$root" # unshare inside wants / to be a mount
-		cd "$root"
+		mount --bind "$root" "$root"
 		mount -t proc proc "$root/proc"
 		mount --rbind /sys "$root/sys"
 		mount --rbind /dev "$root/dev"
@@ -60,7 +59,12 @@ inside() {
 			mkdir -p "$root$huge"
 			mount --bind "$huge" "$root$huge"
 		fi
-		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+		# Not chroot alone: unshare wants / to be a mount, and paths in /proc are to be
+		# those of inside.
+		cd "$root"
+		pivot_root . .
+		umount -l .
+		exec chroot . /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
 			LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive PYTHONDONTWRITEBYTECODE=1 \
 			NFMETA_HUGE_DIR="$huge" "$@"' sh "$root" "$NFMETA_ROOT" "${NFMETA_HUGE_DIR:-}" "$@"
 }
