@@ -50,6 +50,7 @@ struct inspector_opts {
 	uint32_t hold;		/* packets kept in hand, to try faults; 0: none */
 	uint32_t idle_us;	/* longest sleep when nothing comes; 0: none */
 	bool no_flow_state;
+	uint64_t cost;	   /* ns spent on a packet, beside the work */
 	const char *flows; /* CSV of flows */
 	uint32_t max_flows;
 	uint32_t policy; /* NFMETA_CLASSIFY_*, as the splitter has it */
@@ -76,7 +77,9 @@ struct work_counts {
 	uint64_t checks_saved;	/* checksums that did not have to be computed */
 	uint64_t lookups_saved; /* flow lookups that were not needed */
 	uint64_t dropped;
-	uint64_t digest; /* of the bytes looked at, so that they are */
+	uint64_t with_app;    /* the record names the application */
+	uint64_t app_differs; /* of these: a message named another one */
+	uint64_t digest;      /* of the bytes looked at, so that they are */
 };
 
 struct worker;

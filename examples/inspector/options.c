@@ -18,6 +18,7 @@ enum {
 	OPT_DROP_AFTER,
 	OPT_HOLD,
 	OPT_IDLE,
+	OPT_COST,
 	OPT_NO_FLOW_STATE,
 	OPT_FLOWS,
 	OPT_MAX_FLOWS,
@@ -39,6 +40,7 @@ static const struct option longopts[] = {
 	{"drop-after", required_argument, NULL, OPT_DROP_AFTER},
 	{"hold", required_argument, NULL, OPT_HOLD},
 	{"idle-sleep", required_argument, NULL, OPT_IDLE},
+	{"cost", required_argument, NULL, OPT_COST},
 	{"no-flow-state", no_argument, NULL, OPT_NO_FLOW_STATE},
 	{"flows", required_argument, NULL, OPT_FLOWS},
 	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
@@ -67,6 +69,7 @@ static const char usage[] =
 	"                       for a millisecond: to try what happens when it is killed\n"
 	"  --idle-sleep US      longest sleep when nothing comes, in microseconds (100);\n"
 	"                       0: none, the CPU is the inspector's own\n"
+	"  --cost NS            spend so many nanoseconds more on every packet (0)\n"
 	"  --no-flow-state      do not ask to be told of flows, give no verdicts\n"
 	"  --flows FILE         trust, audit: write the flows as CSV\n"
 	"  --max-flows N        redo, audit: flows at one time (262144)\n"
@@ -158,6 +161,9 @@ inspector_options(int argc, char **argv, struct inspector_opts *o)
 		case OPT_IDLE:
 			rc = parse_u64("--idle-sleep", optarg, 0, 100000, &v);
 			o->idle_us = (uint32_t)v;
+			break;
+		case OPT_COST:
+			rc = parse_u64("--cost", optarg, 0, 1000000, &o->cost);
 			break;
 		case OPT_NO_FLOW_STATE:
 			o->no_flow_state = true;

@@ -45,6 +45,7 @@ json_flow_state(struct json *j, const struct track_counts *t)
 	json_number(j, "gaps", t->gaps);
 	json_number(j, "stale", t->stale);
 	json_number(j, "refused", t->refused);
+	json_number(j, "apps", t->apps);
 	json_number(j, "verdicts_sent", t->verdicts_sent);
 	json_number(j, "verdicts_seen", t->verdicts_seen);
 	json_number(j, "packets_passed", t->passed_packets);
@@ -100,6 +101,8 @@ inspector_json(struct json *j, const struct inspector_opts *o, const struct insp
 	json_number(j, "checksums_saved", c->checks_saved);
 	json_number(j, "lookups_saved", c->lookups_saved);
 	json_number(j, "drops_asked", c->dropped);
+	json_number(j, "packets_with_app", c->with_app);
+	json_number(j, "packets_app_differs", c->app_differs);
 	json_number(j, "digest", c->digest);
 	json_flow_state(j, &r->track);
 	json_object(j, "audit");

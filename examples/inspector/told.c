@@ -14,6 +14,13 @@ is_old(const struct tracker *t, const struct seen *f, const struct nfmeta_flow_s
 	       (f->state == SEEN_ENDED && f->generation == s->flow_gen);
 }
 
+static void
+told_app(struct tracker *t, struct seen *f, uint32_t app_id)
+{
+	t->c.apps += f->app_id == 0 && app_id != 0;
+	f->app_id = app_id;
+}
+
 /* A flow that there is. */
 static void
 told_flow(struct tracker *t, const struct nfmeta_flow_state *s)
@@ -34,6 +41,7 @@ told_flow(struct tracker *t, const struct nfmeta_flow_state *s)
 		track_open(t, f, s->flow_gen, true);
 	f->mark = t->mark;
 	f->action = s->action;
+	told_app(t, f, s->app_id);
 }
 
 static void
@@ -44,6 +52,7 @@ update_flow(struct tracker *t, const struct nfmeta_flow_state *s)
 	if (f == NULL || f->state != SEEN_OPEN || f->generation != s->flow_gen)
 		return;
 	f->action = s->action;
+	told_app(t, f, s->app_id);
 	t->c.verdicts_seen += s->action == NFMETA_ACTION_SHUNT || s->action == NFMETA_ACTION_DROP;
 }
 

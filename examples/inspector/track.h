@@ -36,7 +36,8 @@ struct seen {
 	uint16_t mark; /* of the last snapshot that it is part of */
 	uint8_t state;
 	uint8_t flags;
-	uint8_t action; /* NFMETA_ACTION_*, as the splitter said */
+	uint8_t action;	 /* NFMETA_ACTION_*, as the splitter said */
+	uint32_t app_id; /* likewise; 0: not known */
 };
 
 /* What of a flow passed by this NF. */
@@ -59,6 +60,7 @@ struct track_counts {
 	uint64_t snapshots; /* whole ones */
 	uint64_t refused;
 	uint64_t verdicts_sent;
+	uint64_t apps;		/* flows whose application was told */
 	uint64_t verdicts_seen; /* flows that the splitter said to shunt or drop */
 	uint64_t passed_packets, passed_bytes;
 	uint64_t gaps, stale; /* of nfmeta_flow_stats */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_hash.h>
 #include <rte_hash_crc.h>
 
@@ -18,6 +19,7 @@ struct worker {
 	struct rte_hash *hash; /* redo, audit, and trust for packets without record */
 	struct seen *own;      /* its number for a key is the index */
 	uint64_t next_drop;
+	uint64_t cost; /* TSC cycles */
 	struct audit audit;
 };
 
@@ -205,9 +207,23 @@ trust(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 		w->c.checks_saved += (r[i]->flags & NFMETA_L3_CSUM_MASK) != 0;
 		w->c.checks_saved += (r[i]->flags & NFMETA_L4_CSUM_MASK) != 0;
 		flow = known_flow(w, r[i]);
+		if (r[i]->size >= NFMETA_RECORD_WIDE && r[i]->app_id != 0) {
+			w->c.with_app++;
+			w->c.app_differs += w->track.c.subscribed && r[i]->app_id != flow->app_id;
+		}
 		look(w, pkts[i], r[i]->flags, l3, payload, flow);
 		track_counted(&w->track, flow, r[i]->flow_id);
 	}
+}
+
+/* An NF with more to do than this one. */
+static void
+spend(uint64_t cycles)
+{
+	uint64_t until = rte_rdtsc() + cycles;
+
+	while (rte_rdtsc() < until)
+		rte_pause();
 }
 
 /* ---- all modes ------------------------------------------------------------------------ */
@@ -223,6 +239,8 @@ worker_burst(struct worker *w, struct rte_mbuf **pkts, uint8_t *how, uint16_t n)
 	else
 		redo(w, pkts, n, w->o->mode == MODE_AUDIT);
 
+	if (w->cost > 0)
+		spend(n * w->cost);
 	memset(how, NFMETA_FORWARD, n);
 	while (w->next_drop <= w->c.packets) {
 		how[w->next_drop - before - 1] = NFMETA_DROP;
@@ -263,6 +281,7 @@ worker_create(const struct inspector_opts *o, const struct nfmeta_field *field)
 		return NULL;
 	}
 	w->o = o;
+	w->cost = o->cost * rte_get_tsc_hz() / 1000000000;
 	w->field = *field;
 	w->next_drop = o->drop_every > 0 ? o->drop_every : UINT64_MAX;
 	if (track_create(&w->track, o) != 0 || (o->mode != MODE_TRUST && make_hash(w) != 0)) {

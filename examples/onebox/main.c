@@ -32,7 +32,7 @@ static int
 is_mine(const char *arg)
 {
 	static const char *const with[] = {"--mode", "--drop-every", "--verdict-after",
-					   "--drop-after"};
+					   "--drop-after", "--cost"};
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(with); i++)
