@@ -33,12 +33,39 @@ int parse_choice(const char *option, const char *text, const char *const *names,
 /* What getopt_long() returned '?' or ':' for; -1. */
 int bad_option(int c, char **argv);
 
-/* ---- stop.c: SIGINT and SIGTERM ------------------------------------------- */
+/* ---- stop.c: signals ------------------------------------------------------- */
 
-void stop_install(void);
+void stop_install(void); /* SIGINT and SIGTERM */
 bool stop_asked(void);
+void reload_install(void); /* SIGHUP */
+bool reload_asked(void);   /* once per signal */
 
 #define IDLE_US 100 /* idle.h: the longest sleep of a loop */
+
+/* ---- ini.c: files of [sections] with "name = value" lines ------------------- */
+
+struct ini {
+	const char *path;
+	FILE *file;
+	char *text;
+	size_t size;
+	unsigned int line;
+	char section[32];
+	const char *key, *value; /* until the next call */
+};
+
+/* 0, or -1 and the line said; option: who wants the file. */
+int ini_open(struct ini *i, const char *option, const char *path);
+/* 1: the next line is there; 0: there is none; -1: bad, the line said. */
+int ini_next(struct ini *i);
+/* "file:line: ..."; -1. */
+__attribute__((format(printf, 2, 3))) int ini_bad(const struct ini *i, const char *fmt, ...);
+void ini_close(struct ini *i);
+
+/* ---- nearest.c ------------------------------------------------------------- */
+
+/* "; near it: NAME, NAME", or "": those of the names that were meant, perhaps. */
+const char *nearest(const char *word, const char *const *names, char *text, size_t size);
 
 /* ---- json.c: a report ------------------------------------------------------ */
 

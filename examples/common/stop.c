@@ -7,6 +7,34 @@
 #include "common.h"
 
 static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t reload;
+
+static void
+on_hangup(int sig)
+{
+	(void)sig;
+	reload = 1;
+}
+
+void
+reload_install(void)
+{
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_hangup;
+	sa.sa_flags = SA_RESTART;
+	sigaction(SIGHUP, &sa, NULL);
+}
+
+bool
+reload_asked(void)
+{
+	if (reload == 0)
+		return false;
+	reload = 0;
+	return true;
+}
 
 static void
 on_signal(int sig)

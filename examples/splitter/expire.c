@@ -27,7 +27,7 @@ open_csv(struct flow_table *t, const char *path)
 	if (t->csv == NULL)
 		return complain("--flows: cannot write \"%s\": %s", path, strerror(errno));
 	fprintf(t->csv, "proto,addr_a,port_a,addr_b,port_b,vlan_outer,vlan_inner,fragment,"
-			"packets_a,packets_b,bytes_a,bytes_b,id,generation\n");
+			"packets_a,packets_b,bytes_a,bytes_b,id,generation,app\n");
 	return 0;
 }
 
@@ -42,11 +42,11 @@ flows_write(struct flow_table *t, const struct flow *f)
 		return;
 	inet_ntop(family, k->addr_a, a, sizeof(a));
 	inet_ntop(family, k->addr_b, b, sizeof(b));
-	fprintf(t->csv, "%u,%s,%u,%s,%u,%u,%u,%u,%ju,%ju,%ju,%ju,%u,%u\n", k->proto, a,
+	fprintf(t->csv, "%u,%s,%u,%s,%u,%u,%u,%u,%ju,%ju,%ju,%ju,%u,%u,%u\n", k->proto, a,
 		k->port_a[0] << 8 | k->port_a[1], b, k->port_b[0] << 8 | k->port_b[1],
 		k->vlan[0][0] << 8 | k->vlan[0][1], k->vlan[1][0] << 8 | k->vlan[1][1], k->fragment,
 		(uintmax_t)f->packets[0], (uintmax_t)f->packets[1], (uintmax_t)f->bytes[0],
-		(uintmax_t)f->bytes[1], flow_id(t, f), f->generation);
+		(uintmax_t)f->bytes[1], flow_id(t, f), f->generation, f->app_id & 0xffff);
 }
 
 int

@@ -121,6 +121,7 @@ state_of(const struct feed *f, const struct flow *flow)
 		.flow_id = flow_id(f->flows, flow),
 		.flow_gen = flow->generation,
 		.action = flow->decision.action,
+		.app_id = flow->app_id,
 	};
 }
 

@@ -106,6 +106,8 @@ static void
 end_here(struct flow_table *t, struct flow *f, uint16_t reason)
 {
 	feed_end(t->feed, f, reason);
+	if (t->apps != NULL)
+		apps_forget(t->apps, f);
 	if (t->entries != NULL)
 		nfmeta_table_close(&t->entries[flow_id(t, f)], f->generation);
 	flows_write(t, f);
@@ -158,7 +160,7 @@ tcp_again(struct flow_table *t, struct flow *f, const struct rte_tcp_hdr *tcp, u
 			f->closing |= FLOW_RST;
 		if (t->entries != NULL && flow_closed(f))
 			nfmeta_table_set(&t->entries[flow_id(t, f)], f->generation,
-					 NFMETA_TABLE_CLOSING, f->decision.action, 0);
+					 NFMETA_TABLE_CLOSING, f->decision.action, f->app_id);
 	}
 	return false;
 }
@@ -201,7 +203,7 @@ count_shared(struct flow_table *t, struct flow *f, unsigned int dir, uint32_t by
 	if (unlikely(f->packets[dir] == 1 && f->packets[!dir] != 0))
 		nfmeta_table_set(e, f->generation,
 				 flow_closed(f) ? NFMETA_TABLE_CLOSING : NFMETA_TABLE_ESTABLISHED,
-				 f->decision.action, 0);
+				 f->decision.action, f->app_id);
 }
 
 /* false: not now, the packets before it have to be sent first. */
@@ -246,6 +248,7 @@ put_flow(struct flow_table *t, struct rte_mbuf *m, struct nfmeta_record *r,
 	if (t->entries != NULL)
 		count_shared(t, f, dir, m->pkt_len);
 	r->action = f->decision.action;
+	r->app_id = f->app_id;
 	nfmeta_record_set_flow(r, (uint32_t)id, f->generation, f->first_reverse, is_new);
 	*flow = f;
 	return true;

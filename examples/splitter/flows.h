@@ -22,6 +22,7 @@
 
 #include <nfmeta/nfmeta.h>
 
+struct apps;
 struct feed;
 struct rte_hash;
 struct rte_mbuf;
@@ -46,6 +47,14 @@ struct flow {
 	uint32_t base[2];	       /* TCP: first sequence number, as if it were a SYN's */
 	uint64_t place;		       /* of its last packet among those of the queue: path.c */
 	struct nfmeta_flow_decision decision;
+
+	/* apps.c; 0 without it */
+	uint32_t app_id; /* as in the record */
+	uint32_t seen;	 /* packets before the one that is at work */
+	uint16_t app_slot;
+	uint8_t app_state; /* APP_* */
+	uint8_t app_looks; /* packets that were looked into */
+	uint8_t rules;	   /* edition of the rules that the decision is from */
 
 	/* the NF did not get them; [0]: in the direction of the first packet */
 	uint64_t passed[2], passed_bytes[2];
@@ -88,6 +97,7 @@ struct flow_table {
 	struct nfmeta_table *shared;
 	struct nfmeta_table_flow *entries; /* of the shared table, or NULL */
 	struct feed *feed;
+	struct apps *apps; /* NULL: nobody looks into packets */
 	FILE *csv;
 	const char *csv_path;
 };

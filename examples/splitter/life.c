@@ -50,6 +50,21 @@ open_link(struct splitter *s)
 }
 
 static int
+open_apps(struct splitter *s)
+{
+	const struct apps_opts ao = {
+		.rules = s->o->rules,
+		.flows = s->o->app_flows,
+		.packets = s->o->app_packets,
+	};
+
+	if (!s->o->apps)
+		return 0;
+	s->apps = apps_open(&ao);
+	return s->apps != NULL ? 0 : -1;
+}
+
+static int
 open_flows(struct splitter *s)
 {
 	const struct flow_opts fo = {
@@ -69,6 +84,9 @@ open_flows(struct splitter *s)
 	if (s->flows == NULL)
 		return -1;
 	feed_start(s->feed, NULL, s->flows);
+	s->flows->apps = s->apps;
+	if (s->apps != NULL)
+		s->apps->feed = s->feed;
 	return 0;
 }
 
@@ -128,7 +146,8 @@ splitter_open(const struct splitter_opts *o)
 	s->o = o;
 	s->in.fd = -1;
 	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) ||
-	    check_output(o) != 0 || json_open(&s->json, o->json) != 0) {
+	    check_output(o) != 0 || open_apps(s) != 0 || json_open(&s->json, o->json) != 0) {
+		apps_close(s->apps);
 		free(s);
 		return NULL;
 	}
@@ -218,6 +237,7 @@ splitter_close(struct splitter *s, int status)
 			.c = &s->c,
 			.flows = &flows,
 			.feed = &feed,
+			.apps = s->apps,
 			.field = &s->field,
 			.seconds = (double)(s->end - s->start) / (double)s->hz,
 			.ended = s->ended,
@@ -241,6 +261,7 @@ splitter_close(struct splitter *s, int status)
 		status = EXIT_BAD;
 	ways_close(s);
 	feed_destroy(s->feed);
+	apps_close(s->apps);
 	primary_end();
 	free(s);
 	return status;

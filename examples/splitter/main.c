@@ -19,6 +19,8 @@ main(int argc, char **argv)
 	if (rc != 0)
 		return rc > 0 ? EXIT_OK : EXIT_BAD;
 	stop_install();
+	if (o.rules != NULL)
+		reload_install();
 	s = splitter_open(&o);
 	if (s == NULL)
 		return EXIT_BAD;

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The libnfmeta authors
  */
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "splitter.h"
@@ -31,6 +32,10 @@ enum {
 	OPT_FLOWS,
 	OPT_BLANKS,
 	OPT_FENCE,
+	OPT_RULES,
+	OPT_APPS,
+	OPT_APP_FLOWS,
+	OPT_APP_PACKETS,
 	OPT_QUIET,
 	OPT_VERBOSE,
 	OPT_HELP,
@@ -61,6 +66,10 @@ static const struct option longopts[] = {
 	{"file-prefix", required_argument, NULL, OPT_PREFIX},
 	{"json", required_argument, NULL, OPT_JSON},
 	{"flows", required_argument, NULL, OPT_FLOWS},
+	{"rules", required_argument, NULL, OPT_RULES},
+	{"apps", no_argument, NULL, OPT_APPS},
+	{"app-flows", required_argument, NULL, OPT_APP_FLOWS},
+	{"app-packets", required_argument, NULL, OPT_APP_PACKETS},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -97,6 +106,11 @@ static const char usage[] =
 	"  --wait-nf N          seconds to wait for an NF on every queue (30)\n"
 	"  --fence N            seconds after which an NF that stands still is cut off (10);\n"
 	"                       0: never\n"
+	"  --rules FILE         rules by application: [filter] and [shunt] (the file that the\n"
+	"                       environment's NFMETA_RULES names); SIGHUP: read it anew\n"
+	"  --apps               look for applications without rules, too\n"
+	"  --app-flows N        flows looked into at a time (4096)\n"
+	"  --app-packets N      packets with payload looked into, of a flow (24)\n"
 	"  --file-prefix NAME   name that this program and its NFs share (nfmeta)\n"
 	"  -m MB                use at most so much hugepage memory\n"
 	"  --json FILE          write a report; \"-\": to stdout\n"
@@ -123,6 +137,8 @@ splitter_defaults(struct splitter_opts *o)
 	o->timeout_closed = 10;
 	o->wait_nf = 30;
 	o->fence = 10;
+	o->app_flows = 4096;
+	o->app_packets = 24;
 	o->first = UINT64_MAX;
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
 }
@@ -212,6 +228,14 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 	case OPT_FENCE:
 		rc = parse_u64("--fence", text, 0, 1000000, &o->fence);
 		break;
+	case OPT_APP_FLOWS:
+		rc = parse_u64("--app-flows", text, 1, 65534, &v);
+		o->app_flows = (uint16_t)v;
+		break;
+	case OPT_APP_PACKETS:
+		rc = parse_u64("--app-packets", text, 1, 255, &v);
+		o->app_packets = (uint8_t)v;
+		break;
 	case OPT_BLANKS:
 		rc = parse_u64("--blanks", text, 0, 1024, &v);
 		o->blanks = (uint32_t)v;
@@ -234,6 +258,10 @@ check(struct splitter_opts *o)
 		return complain("--in is missing: --in pcap:FILE or --in PORT (see --help)");
 	if (o->replay && !o->in_capture)
 		return complain("--loop replays a capture; --in \"%s\" is a port", o->in);
+	if (o->rules == NULL)
+		o->rules = getenv("NFMETA_RULES");
+	if (o->rules != NULL)
+		o->apps = true;
 	if (o->carrier == NFMETA_CARRIER_TABLE)
 		o->flow_table = true;
 	/* in-band, an NF sends its messages in blanks */
@@ -278,6 +306,12 @@ splitter_options(int argc, char **argv, struct splitter_opts *o)
 			break;
 		case OPT_JSON:
 			o->json = optarg;
+			break;
+		case OPT_RULES:
+			o->rules = optarg;
+			break;
+		case OPT_APPS:
+			o->apps = true;
 			break;
 		case OPT_FLOWS:
 			o->flows = optarg;

@@ -122,6 +122,13 @@ ways_release(struct splitter *s)
 		release(s, &s->way[q], UINT64_MAX);
 }
 
+/* An NF can say that it is APPS_WHO, too: that costs the figures, nothing else. */
+static bool
+by_rule(const struct splitter *s, const struct flow *f)
+{
+	return s->apps != NULL && f->decision.who == APPS_WHO;
+}
+
 /* Was decided for its flow; true: the packet goes to the NF all the same. */
 static __rte_noinline bool
 act(struct splitter *s, struct flow *f, struct rte_mbuf *m, const struct nfmeta_record *r,
@@ -136,12 +143,21 @@ act(struct splitter *s, struct flow *f, struct rte_mbuf *m, const struct nfmeta_
 	if (action == NFMETA_ACTION_DROP) {
 		flow_pass(f, r->flags, m->pkt_len);
 		rte_pktmbuf_free(m);
-		s->c.drop_verdict++;
+		if (by_rule(s, f)) {
+			s->c.drop_rule++;
+			apps_count(s->apps, f)->discarded++;
+		} else {
+			s->c.drop_verdict++;
+		}
 		return false;
 	}
 	if (!pass_by(s, f, m, now, nnow))
 		return true;
 	flow_pass(f, r->flags, m->pkt_len);
+	if (by_rule(s, f)) {
+		s->c.shunted_rule++;
+		apps_count(s->apps, f)->shunted++;
+	}
 	return false;
 }
 
@@ -357,9 +373,25 @@ set_times(const struct splitter *s, struct rte_mbuf *const *pkts, struct nfmeta_
 	}
 }
 
+/* What is known of its application, and what the rules say of that, into flow and record. */
+static inline void
+look(struct splitter *s, struct flow *f, const struct rte_mbuf *m, struct nfmeta_record *r,
+     uint64_t tsc)
+{
+	uint64_t ns;
+
+	if (unlikely(apps_want(s->apps, f))) {
+		ns = packet_time(m);
+		apps_look(s->apps, f, m, r, ns != 0 ? ns / 1000000 : tsc / (s->hz / 1000));
+	}
+	r->app_id = f->app_id;
+	r->action = f->decision.action;
+	f->seen++;
+}
+
 /* Sort by queue; what passes by the NF goes its own way. */
 static void
-sort(struct splitter *s, struct rte_mbuf **pkts, const struct nfmeta_record *recs,
+sort(struct splitter *s, struct rte_mbuf **pkts, struct nfmeta_record *recs,
      const struct nfmeta_flow_key *keys, struct flow *const *flows, uint16_t n, uint64_t tsc)
 {
 	struct rte_mbuf *now[BURST];
@@ -372,11 +404,15 @@ sort(struct splitter *s, struct rte_mbuf **pkts, const struct nfmeta_record *rec
 			q = choose_queue(&keys[i], s->o->queues);
 		} else {
 			q = f->queue;
+			if (s->apps != NULL)
+				look(s, f, pkts[i], &recs[i], tsc);
 			if (unlikely(f->decision.action != NFMETA_ACTION_NONE) &&
 			    !act(s, f, pkts[i], &recs[i], tsc, now, &nnow))
 				continue;
 			f->place = s->way[q].sent + s->nsorted[q] + 1;
 		}
+		if (s->apps != NULL) /* else all are stamped */
+			nfmeta_record_set(&s->field, pkts[i], &recs[i]);
 		s->sorted[q][s->nsorted[q]++] = pkts[i];
 	}
 	if (nnow > 0)
@@ -399,7 +435,8 @@ work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now)
 		k = flows_burst(s->flows, pkts + i, recs + i, keys + i, flows, (uint16_t)(n - i),
 				i == 0 ? now : rte_rdtsc());
 		set_times(s, pkts + i, recs + i, k);
-		nfmeta_record_set_burst(&s->field, pkts + i, recs + i, k);
+		if (s->apps == NULL)
+			nfmeta_record_set_burst(&s->field, pkts + i, recs + i, k);
 		sort(s, pkts + i, recs + i, keys + i, flows, k, now);
 		feed_flush(s->feed); /* before the packets that it is about */
 		for (q = 0; q < s->o->queues; q++) {

@@ -22,8 +22,8 @@ progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t
 static uint64_t
 dropped(const struct splitter_counts *c)
 {
-	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_backward + c->drop_output +
-	       c->drop_stopped + c->drop_unserved + c->drop_dead + c->drop_fenced;
+	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_rule + c->drop_backward +
+	       c->drop_output + c->drop_stopped + c->drop_unserved + c->drop_dead + c->drop_fenced;
 }
 
 static const char *
@@ -72,10 +72,30 @@ flow_summary(const struct report *r)
 	printf("  messages     %ju (%s), %.1f deletes in one; given up %ju, resyncs %ju\n",
 	       (uintmax_t)f->messages, carrier_names[r->o->carrier], per_message(f),
 	       (uintmax_t)f->given_up, (uintmax_t)f->resyncs_answered);
-	if (f->verdicts > 0)
+	if (f->verdicts > 0 || r->c->shunted > 0)
 		printf("  verdicts     %ju applied, %ju late; shunted %ju packets (%ju bytes)\n",
 		       (uintmax_t)f->verdicts_applied, (uintmax_t)f->verdicts_late,
 		       (uintmax_t)r->c->shunted, (uintmax_t)r->c->shunted_bytes);
+}
+
+static void
+apps_summary(const struct apps *a)
+{
+	const char *const *names = dpi_names(a->dpi);
+	const struct app_count *c;
+	unsigned int i;
+
+	printf("  applications of %ju flows known, of %ju not; %ju packets looked into; %u rules\n",
+	       (uintmax_t)a->c.known, (uintmax_t)a->c.unknown, (uintmax_t)a->c.packets, a->rules.n);
+	for (i = 0; names[i] != NULL; i++) {
+		c = &a->by_app[i];
+		if (c->flows > 0)
+			printf("    %-20s %ju flows, %ju packets: inspected %ju, shunted %ju,"
+			       " discarded %ju\n",
+			       names[i], (uintmax_t)c->flows, (uintmax_t)c->packets,
+			       (uintmax_t)c->inspected, (uintmax_t)c->shunted,
+			       (uintmax_t)c->discarded);
+	}
 }
 
 void
@@ -96,17 +116,21 @@ report_summary(const struct report *r)
 		printf("; back where they came from: %ju", (uintmax_t)c->backward);
 	printf("\n  dropped      %ju", (uintmax_t)dropped(c));
 	if (dropped(c) > 0)
-		printf(" (link full %ju, by the NF %ju, by its verdict %ju, no way back %ju,"
+		printf(" (link full %ju, by the NF %ju, by its verdict %ju, by a rule %ju, no way "
+		       "back %ju,"
 		       " output %ju, stopped %ju, no NF %ju, NF died %ju, NF cut off %ju)",
 		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_verdict,
-		       (uintmax_t)c->drop_backward, (uintmax_t)c->drop_output,
-		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_unserved,
-		       (uintmax_t)c->drop_dead, (uintmax_t)c->drop_fenced);
+		       (uintmax_t)c->drop_rule, (uintmax_t)c->drop_backward,
+		       (uintmax_t)c->drop_output, (uintmax_t)c->drop_stopped,
+		       (uintmax_t)c->drop_unserved, (uintmax_t)c->drop_dead,
+		       (uintmax_t)c->drop_fenced);
 	printf("\n  lost         %ju\n", (uintmax_t)c->lost);
 	if (c->deaths > 0)
 		printf("  NFs died     %ju; %ju packets reclaimed, %ju of them from their hands\n",
 		       (uintmax_t)c->deaths, (uintmax_t)c->reclaimed, (uintmax_t)c->orphans);
 	flow_summary(r);
+	if (r->apps != NULL)
+		apps_summary(r->apps);
 	fflush(stdout);
 }
 
@@ -140,6 +164,7 @@ json_flow_state(struct json *j, const struct report *r)
 	json_number(j, "verdicts_kept", f->verdicts_kept);
 	json_number(j, "packets_shunted", r->c->shunted);
 	json_number(j, "bytes_shunted", r->c->shunted_bytes);
+	json_number(j, "packets_shunted_by_rule", r->c->shunted_rule);
 	json_number(j, "packets_shunted_held", r->c->shunted_held);
 	json_number(j, "packets_not_shunted", r->c->not_shunted);
 	json_number(j, "refused", f->refused);
@@ -149,6 +174,40 @@ json_flow_state(struct json *j, const struct report *r)
 	json_number(j, "busy_permille", f->load.busy);
 	json_number(j, "flows", f->load.flows);
 	json_number(j, "overload", f->load.overload);
+	json_end(j);
+	json_end(j);
+}
+
+static void
+json_apps(struct json *j, const struct apps *a)
+{
+	const char *const *names = dpi_names(a->dpi);
+	const struct app_count *c;
+	unsigned int i;
+
+	json_object(j, "apps");
+	json_number(j, "rules", a->rules.n);
+	json_number(j, "reloads", a->c.reloads);
+	json_number(j, "reloads_failed", a->c.reloads_failed);
+	json_number(j, "flows_known", a->c.known);
+	json_number(j, "flows_unknown", a->c.unknown);
+	json_number(j, "flows_pushed_out", a->c.pushed_out);
+	json_number(j, "packets_looked_into", a->c.packets);
+	json_object(j, "by_app");
+	for (i = 0; names[i] != NULL; i++) {
+		c = &a->by_app[i];
+		if (c->flows == 0)
+			continue;
+		json_object(j, names[i]);
+		json_number(j, "id", i);
+		json_number(j, "flows", c->flows);
+		json_number(j, "packets", c->packets);
+		json_number(j, "bytes", c->bytes);
+		json_number(j, "inspected", c->inspected);
+		json_number(j, "shunted", c->shunted);
+		json_number(j, "discarded", c->discarded);
+		json_end(j);
+	}
 	json_end(j);
 	json_end(j);
 }
@@ -177,6 +236,7 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "link_full", c->drop_full);
 	json_number(j, "by_nf", c->drop_nf);
 	json_number(j, "by_verdict", c->drop_verdict);
+	json_number(j, "by_rule", c->drop_rule);
 	json_number(j, "no_way_back", c->drop_backward);
 	json_number(j, "output", c->drop_output);
 	json_number(j, "stopped", c->drop_stopped);
@@ -196,6 +256,8 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "flows_evicted", r->flows->ended[NFMETA_END_EVICTED]);
 	json_number(j, "packets_without_flow", r->flows->unknown);
 	json_flow_state(j, r);
+	if (r->apps != NULL)
+		json_apps(j, r->apps);
 	if (r->o->json_more != NULL)
 		r->o->json_more(j, r->o->json_arg);
 	return json_close(j);

@@ -122,6 +122,8 @@ tick(struct splitter *s, uint64_t now)
 	rte_timer_manage();
 	if (stop_asked())
 		end_run(s, "a signal", EXIT_OK);
+	if (s->apps != NULL && reload_asked())
+		apps_reload(s->apps);
 	if (s->o->seconds > 0 && now - s->start > s->o->seconds * s->hz) {
 		s->in.left = 0;
 		s->time_over = true;

@@ -15,7 +15,7 @@
  *   feed.c     messages to and from    path.c    packets to the NF, back, and
  *              the NFs                           by it
  *   life.c     start and end           run.c     the loop between
- *   report.c   figures
+ *   report.c   figures                 apps.h    applications and rules
  */
 
 #include <stdbool.h>
@@ -28,6 +28,7 @@
 #include <nfmeta/nfmeta.h>
 
 #include "../common/common.h"
+#include "apps.h"
 #include "flows.h"
 
 #define BURST 32
@@ -44,6 +45,10 @@ struct splitter_opts {
 	const char *file_prefix;
 	const char *json;
 	const char *flows; /* CSV of flows */
+	const char *rules; /* by application; NULL: none */
+	bool apps;	   /* applications are looked for */
+	uint16_t app_flows;
+	uint8_t app_packets;
 	uint16_t queues;
 	uint32_t ring_size;
 	uint32_t max_flows;
@@ -226,14 +231,16 @@ struct splitter_counts {
 	uint64_t out, out_bytes;
 	uint64_t injected; /* made by NFs */
 	uint64_t bypassed; /* of the out: not inspected, the link was full */
-	uint64_t shunted;  /* of the out: not inspected, the NF said so */
+	uint64_t shunted;  /* of the out: not inspected, the NF or a rule said so */
 	uint64_t shunted_bytes;
+	uint64_t shunted_rule;	/* of the shunted: a rule */
 	uint64_t shunted_held;	/* of the shunted: waited for the NF, for the order's sake */
 	uint64_t not_shunted;	/* to be shunted, but inspected: too many waited */
 	uint64_t backward;	/* sent back out of the port they came from */
 	uint64_t drop_full;	/* the link was full */
 	uint64_t drop_nf;	/* the NF wanted it */
 	uint64_t drop_verdict;	/* the NF wanted the flow dropped */
+	uint64_t drop_rule;	/* a rule says that its application is discarded */
 	uint64_t drop_backward; /* the NF sent it back, and there is no way back */
 	uint64_t drop_output;	/* the port did not take it */
 	uint64_t drop_stopped;	/* read, but the link was closing already */
@@ -253,6 +260,7 @@ struct report {
 	const struct splitter_counts *c;
 	const struct flow_counts *flows;
 	const struct feed_counts *feed;
+	const struct apps *apps; /* NULL: applications were not looked for */
 	const struct nfmeta_field *field;
 	double seconds;
 	const char *ended; /* why */
@@ -314,6 +322,7 @@ struct splitter {
 	struct nfmeta_field field;
 	struct flow_table *flows;
 	struct feed *feed;
+	struct apps *apps; /* NULL: applications are not looked for */
 	struct nfmeta_link *link;
 	struct splitter_counts c;
 	struct progress progress;
