@@ -12,6 +12,9 @@ usage: gen.py NAME FILE
   incomplete  datagrams of which a fragment is missing
   jumbo    frames of 9014 bytes and more, among small ones
   elephant a flow of 100 packets, far apart, between packets that are no flow's
+  tls      eight TLS flows of 100 packets, untagged and tagged, that name their servers in
+           the fourth packet; one of them in two segments; one with a wrong checksum there
+  media    many flows at a time, two thirds of them video and music over TLS
   nano     time stamps finer than a microsecond
   pcapng   the packets of "mixed" as pcapng
   raw      link type RAW, not Ethernet
@@ -19,6 +22,7 @@ usage: gen.py NAME FILE
 """
 import random
 import socket
+import ssl
 import struct
 import sys
 
@@ -292,6 +296,69 @@ def elephant():
     return out
 
 
+CLIENT = ssl.create_default_context()
+
+
+def client_hello(name):
+    """What a real client says first."""
+    said = ssl.MemoryBIO()
+    try:
+        CLIENT.wrap_bio(ssl.MemoryBIO(), said, server_hostname=name).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return said.read()
+
+
+def tls_talk(a, b, sport, name, tags=(), cut=None, bad=False, n=100):
+    x, y = RND.getrandbits(32), RND.getrandbits(32)
+    hello = client_hello(name)
+
+    def packet(back, flags, payload=b""):
+        nonlocal x, y
+        if back:
+            out = tcp(b, a, 443, sport, y, flags, payload, x)
+            y += len(payload) + (1 if flags & SYN else 0)
+            return ether(ip(b, a, out), tags, True)
+        out = tcp(a, b, sport, 443, x, flags, payload, y)
+        x += len(payload) + (1 if flags & SYN else 0)
+        return ether(ip(a, b, out), tags)
+
+    out = [packet(False, SYN), packet(True, SYN | ACK), packet(False, ACK)]
+    for part in [hello] if cut is None else [hello[:cut], hello[cut:]]:
+        out.append(packet(False, ACK | PSH, part))
+    if bad:  # the last byte of the hello
+        out[-1] = out[-1][:-1] + bytes([out[-1][-1] ^ 0xFF])
+    while len(out) < n:
+        if len(out) % 3 == 0:
+            out.append(packet(False, ACK))
+        else:
+            out.append(packet(True, ACK, b"\x17\x03\x03" + struct.pack("!H", 1195) + noise(1195)))
+    return out
+
+
+def tls():
+    names = ["www.youtube.com", "www.netflix.com", "open.spotify.com", "www.example.org"]
+    talks = [tls_talk(host(i, i == 3), server(i, i == 3), 44000 + i, name)
+             for i, name in enumerate(names)]
+    talks.append(tls_talk(host(4), server(4), 44004, names[0], (10,)))
+    talks.append(tls_talk(host(5, True), server(5, True), 44005, names[0], (301, 345)))
+    talks.append(tls_talk(host(6), server(6), 44006, names[1], cut=100))
+    talks.append(tls_talk(host(7), server(7), 44007, names[1], bad=True))
+    return interleave(talks)
+
+
+def media():
+    names = ["www.youtube.com", "www.netflix.com", "open.spotify.com"]
+    talks = []
+    for i in range(600):
+        a, b = host(i), server(i % 13)
+        if i % 3 == 2:
+            talks.append(tcp_talk(a, b, 20000 + i, 33000, 47))
+        else:
+            talks.append(tls_talk(a, b, 20000 + i, names[i // 3 % len(names)]))
+    return interleave(talks)
+
+
 def pcap(path, packets, link=1, nano=False):
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 262144,
@@ -320,7 +387,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     name, path = sys.argv[1:]
-    if name in ("mixed", "reuse", "again", "icmp", "incomplete", "jumbo", "elephant"):
+    if name in ("mixed", "reuse", "again", "icmp", "incomplete", "jumbo", "elephant", "tls", "media"):
         pcap(path, globals()[name]())
     elif name == "nano":
         pcap(path, mixed(), nano=True)
