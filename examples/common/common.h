@@ -26,6 +26,8 @@ const char *say_name(void);
 /* "program: ...\n" on stderr.  complain() returns -1, for return complain(...). */
 __attribute__((format(printf, 1, 2))) int complain(const char *fmt, ...);
 __attribute__((format(printf, 1, 2))) void note(const char *fmt, ...);
+/* What is complained about from now on is in this line of a file; NULL: it is not. */
+void say_where(const char *file, unsigned int line);
 
 /* Numbers in options: the whole text, within bounds.  0, or -1 and the line said. */
 int parse_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);

@@ -11,6 +11,8 @@
 #include "common.h"
 
 static const char *program = "example";
+static const char *where_file; /* what is complained about stands there */
+static unsigned int where_line;
 
 void
 say_program(const char *argv0)
@@ -33,7 +35,17 @@ say_line(const char *fmt, va_list ap)
 	char text[1024];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	fprintf(stderr, "%s: %s\n", program, text);
+	if (where_file != NULL)
+		fprintf(stderr, "%s: %s:%u: %s\n", program, where_file, where_line, text);
+	else
+		fprintf(stderr, "%s: %s\n", program, text);
+}
+
+void
+say_where(const char *file, unsigned int line)
+{
+	where_file = file;
+	where_line = line;
 }
 
 int

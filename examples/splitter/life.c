@@ -100,7 +100,7 @@ open_eal(struct splitter *s)
 		.one_process = s->o->one_process,
 		.verbose = s->o->verbose,
 		.argc = s->o->eal_argc,
-		.argv = s->o->eal_argv,
+		.argv = (char **)s->o->eal_argv,
 	};
 
 	if (p.one_process && p.megabytes == 0)

@@ -36,6 +36,8 @@ enum {
 	OPT_APPS,
 	OPT_APP_FLOWS,
 	OPT_APP_PACKETS,
+	OPT_CONFIG,
+	OPT_CHECK,
 	OPT_QUIET,
 	OPT_VERBOSE,
 	OPT_HELP,
@@ -70,6 +72,9 @@ static const struct option longopts[] = {
 	{"apps", no_argument, NULL, OPT_APPS},
 	{"app-flows", required_argument, NULL, OPT_APP_FLOWS},
 	{"app-packets", required_argument, NULL, OPT_APP_PACKETS},
+	{"config", required_argument, NULL, OPT_CONFIG},
+	{"check", required_argument, NULL, OPT_CHECK},
+	{"memory", required_argument, NULL, 'm'},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -112,7 +117,9 @@ static const char usage[] =
 	"  --app-flows N        flows looked into at a time (4096)\n"
 	"  --app-packets N      packets with payload looked into, of a flow (24)\n"
 	"  --file-prefix NAME   name that this program and its NFs share (nfmeta)\n"
-	"  -m MB                use at most so much hugepage memory\n"
+	"  -m, --memory MB      use at most so much hugepage memory\n"
+	"  --config FILE        read options from a file; those given here go first\n"
+	"  --check FILE         say what is wrong with such a file, and with its rules\n"
 	"  --json FILE          write a report; \"-\": to stdout\n"
 	"  --flows FILE         write the flows as CSV\n"
 	"  --quiet              no progress, no summary\n"
@@ -244,7 +251,7 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 		rc = parse_u64("--wait-nf", text, 0, 1000000, &o->wait_nf);
 		break;
 	case 'm':
-		rc = parse_u64("-m", text, 1, 1 << 20, &o->megabytes);
+		rc = parse_u64("--memory", text, 1, 1 << 20, &o->megabytes);
 		break;
 	}
 	return rc;
@@ -254,9 +261,9 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 static int
 check(struct splitter_opts *o)
 {
-	if (o->in == NULL)
+	if (o->in == NULL && !o->check) /* a checked file may be meant for use with --in */
 		return complain("--in is missing: --in pcap:FILE or --in PORT (see --help)");
-	if (o->replay && !o->in_capture)
+	if (o->replay && o->in != NULL && !o->in_capture)
 		return complain("--loop replays a capture; --in \"%s\" is a port", o->in);
 	if (o->rules == NULL)
 		o->rules = getenv("NFMETA_RULES");
@@ -272,55 +279,85 @@ check(struct splitter_opts *o)
 	return 0;
 }
 
-int
-splitter_options(int argc, char **argv, struct splitter_opts *o)
+/* One option; value: NULL for one that has none. */
+static int
+set_option(int c, const char *value, struct splitter_opts *o)
 {
-	int c, rc = 0;
+	switch (c) {
+	case OPT_IN:
+		return parse_place("--in", value, &o->in, &o->in_capture, NULL);
+	case OPT_OUT:
+		return parse_place("--out", value, &o->out, &o->out_capture, &o->out_none);
+	case OPT_LINK:
+		o->link = value;
+		return 0;
+	case OPT_FULL:
+	case OPT_PLACEMENT:
+	case OPT_CARRIER:
+		return parse_names(c, value, o);
+	case OPT_NO_VLAN:
+		o->policy &= ~(uint32_t)NFMETA_CLASSIFY_VLAN_IN_KEY;
+		return 0;
+	case OPT_TABLE:
+		o->flow_table = true;
+		return 0;
+	case OPT_PREFIX:
+		o->file_prefix = value;
+		return 0;
+	case OPT_JSON:
+		o->json = value;
+		return 0;
+	case OPT_RULES:
+		o->rules = value;
+		return 0;
+	case OPT_APPS:
+		o->apps = true;
+		return 0;
+	case OPT_FLOWS:
+		o->flows = value;
+		return 0;
+	case OPT_QUIET:
+		o->quiet = true;
+		return 0;
+	case OPT_VERBOSE:
+		o->verbose = true;
+		return 0;
+	}
+	return parse_number(c, value, o);
+}
+
+/* --config and --check go before all others, wherever they stand. */
+static int
+read_config(int argc, char **argv, struct splitter_opts *o)
+{
+	int c;
 
 	opterr = 0;
 	optind = 1;
-	while (rc == 0 && (c = getopt_long(argc, argv, "+:m:h", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:m:h", longopts, NULL)) != -1) {
+		if (c != OPT_CONFIG && c != OPT_CHECK)
+			continue;
+		if (o->config != NULL)
+			return complain("--config, --check: one file of options is enough");
+		o->config = optarg;
+		o->check = c == OPT_CHECK;
+	}
+	return o->config != NULL ? config_read(o->config, longopts, set_option, o) : 0;
+}
+
+int
+splitter_options(int argc, char **argv, struct splitter_opts *o)
+{
+	int c, i;
+
+	if (read_config(argc, argv, o) != 0)
+		return -1;
+	opterr = 0;
+	optind = 1;
+	while ((c = getopt_long(argc, argv, "+:m:h", longopts, NULL)) != -1) {
 		switch (c) {
-		case OPT_IN:
-			rc = parse_place("--in", optarg, &o->in, &o->in_capture, NULL);
-			break;
-		case OPT_OUT:
-			rc = parse_place("--out", optarg, &o->out, &o->out_capture, &o->out_none);
-			break;
-		case OPT_LINK:
-			o->link = optarg;
-			break;
-		case OPT_FULL:
-		case OPT_PLACEMENT:
-		case OPT_CARRIER:
-			rc = parse_names(c, optarg, o);
-			break;
-		case OPT_NO_VLAN:
-			o->policy &= ~(uint32_t)NFMETA_CLASSIFY_VLAN_IN_KEY;
-			break;
-		case OPT_TABLE:
-			o->flow_table = true;
-			break;
-		case OPT_PREFIX:
-			o->file_prefix = optarg;
-			break;
-		case OPT_JSON:
-			o->json = optarg;
-			break;
-		case OPT_RULES:
-			o->rules = optarg;
-			break;
-		case OPT_APPS:
-			o->apps = true;
-			break;
-		case OPT_FLOWS:
-			o->flows = optarg;
-			break;
-		case OPT_QUIET:
-			o->quiet = true;
-			break;
-		case OPT_VERBOSE:
-			o->verbose = true;
+		case OPT_CONFIG:
+		case OPT_CHECK:
 			break;
 		case OPT_HELP:
 		case 'h':
@@ -330,16 +367,20 @@ splitter_options(int argc, char **argv, struct splitter_opts *o)
 		case '?':
 			return bad_option(c, argv);
 		default:
-			rc = parse_number(c, optarg, o);
+			if (set_option(c, optarg, o) != 0)
+				return -1;
 		}
 	}
-	if (rc != 0)
-		return -1;
 	/* getopt stops at the first word that is no option, and behind "--" */
 	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
 		return complain("\"%s\" is not an option; EAL options go behind \"--\"",
 				argv[optind]);
-	o->eal_argc = argc - optind;
-	o->eal_argv = argv + optind;
-	return check(o);
+	for (i = optind; i < argc; i++) {
+		if (o->eal_argc == (int)RTE_DIM(o->eal_argv))
+			return complain("more than %d words for EAL", o->eal_argc);
+		o->eal_argv[o->eal_argc++] = argv[i];
+	}
+	if (check(o) != 0)
+		return -1;
+	return o->check ? config_check(o) : 0;
 }

@@ -16,6 +16,7 @@
  *              the NFs                           by it
  *   life.c     start and end           run.c     the loop between
  *   report.c   figures                 apps.h    applications and rules
+ *   config.c   options in a file
  */
 
 #include <stdbool.h>
@@ -70,9 +71,12 @@ struct splitter_opts {
 	uint32_t policy; /* NFMETA_CLASSIFY_* */
 	bool quiet;
 	bool verbose;
-	bool one_process; /* NFs are threads of this process; no hugepages */
+	bool one_process;   /* NFs are threads of this process; no hugepages */
+	const char *config; /* the file that options came from */
+	bool check;	    /* of that file only */
+	unsigned int settings;
 	int eal_argc;
-	char **eal_argv;
+	char *eal_argv[64];
 	/* adds to the JSON report, if set */
 	void (*json_more)(struct json *j, const void *arg);
 	const void *json_arg;
@@ -81,6 +85,20 @@ struct splitter_opts {
 void splitter_defaults(struct splitter_opts *o);
 /* 0: run; 1: help was asked for and printed; -1: bad, the line is said. */
 int splitter_options(int argc, char **argv, struct splitter_opts *o);
+
+/* ---- config.c --------------------------------------------------------------- */
+
+struct option;
+
+/*
+ * The section [splitter]: each line is given to set(), as an option of that name would be.
+ * Other sections are rules.  0, or -1 and the line said.
+ */
+int config_read(const char *path, const struct option *options,
+		int (*set)(int option, const char *value, struct splitter_opts *o),
+		struct splitter_opts *o);
+/* Says what a checked file has, its rules included; 1, or -1 and the line said. */
+int config_check(const struct splitter_opts *o);
 
 /* ---- capture.c --------------------------------------------------------------- */
 
