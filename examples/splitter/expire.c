@@ -189,8 +189,8 @@ flows_create(const struct flow_opts *o, struct feed *feed)
 		free(t);
 		return NULL;
 	}
-	if (make_hash(t, o->max_flows) != 0 || make_shared(t, o->shared) != 0 ||
-	    open_csv(t, o->csv) != 0) {
+	if (make_hash(t, o->max_flows) != 0 || flows_make_buffer(t, o->max_flows) != 0 ||
+	    make_shared(t, o->shared) != 0 || open_csv(t, o->csv) != 0) {
 		flows_destroy(t);
 		return NULL;
 	}
@@ -216,6 +216,7 @@ flows_destroy(struct flow_table *t)
 		rte_timer_stop_sync(&t->timer);
 	flows_close_csv(t);
 	nfmeta_table_destroy(t->shared);
+	free(t->buffer);
 	free(t->flows);
 	free(t);
 }

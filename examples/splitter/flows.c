@@ -258,21 +258,12 @@ uint16_t
 flows_burst(struct flow_table *t, struct rte_mbuf *const *pkts, struct nfmeta_record *recs,
 	    const struct nfmeta_flow_key *keys, struct flow **flows, uint16_t n, uint64_t now)
 {
-	const void *want[BURST];
 	int32_t ids[BURST];
 	uint16_t i;
 
 	t->hand = now;
 	t->moved = false;
-	for (i = 0; i < n; i++)
-		want[i] = &keys[i];
-	rte_hash_lookup_bulk(t->hash, want, n, ids);
-	for (i = 0; i < n; i++) {
-		if (ids[i] >= 0) {
-			rte_prefetch0(&t->flows[ids[i]]);
-			rte_prefetch0((const char *)&t->flows[ids[i]] + RTE_CACHE_LINE_SIZE);
-		}
-	}
+	flows_lookup(t, keys, ids, n);
 	for (i = 0; i < n; i++) {
 		flows[i] = NULL;
 		if (keys[i].ip_version != 0 &&

@@ -5,8 +5,8 @@
 #define EXAMPLES_SPLITTER_FLOWS_H
 
 /*
- * The flow table: flows.c puts packets into flows, expire.c makes the table and
- * ends flows.  feed.c tells the NFs.
+ * The flow table: lookup.c finds flows, flows.c puts packets into them, expire.c makes the
+ * table and ends flows.  feed.c tells the NFs.
  *
  * rte_hash gives every key a number: that is the flow id, and the index of the
  * flow's slot.  A number is given again when its flow has ended; the slot's
@@ -69,8 +69,9 @@ struct flow_counts {
 	uint64_t flows;	 /* made since the start */
 	uint64_t active; /* in the table now */
 	uint64_t ended[FLOW_ENDS];
-	uint64_t timed_out; /* ended by the timer */
-	uint64_t unknown;   /* packets that got no flow: table full */
+	uint64_t timed_out;		     /* ended by the timer */
+	uint64_t unknown;		     /* packets that got no flow: table full */
+	uint64_t buffer_hits, buffer_misses; /* lookups: lookup.c */
 };
 
 struct flow_opts {
@@ -84,6 +85,8 @@ struct flow_opts {
 struct flow_table {
 	struct rte_hash *hash;
 	struct flow *flows;
+	uint64_t *buffer; /* of active flows: lookup.c */
+	uint32_t buffer_slots;
 	uint32_t slots;
 	uint16_t queues;
 	uint32_t head, tail; /* list of all flows: what was put there first is first */
@@ -115,6 +118,14 @@ void flows_write(struct flow_table *t, const struct flow *f);
 /* 0, or -1 and the line said: the CSV could not be written. */
 int flows_close_csv(struct flow_table *t);
 void flows_destroy(struct flow_table *t);
+
+/* ---- lookup.c ----------------------------------------------------------------- */
+
+/* The number of each key's flow, or less than 0. */
+void flows_lookup(struct flow_table *t, const struct nfmeta_flow_key *keys, int32_t *ids,
+		  uint16_t n);
+/* 0, or -1 and the line said. */
+int flows_make_buffer(struct flow_table *t, uint32_t max_flows);
 
 /* ---- flows.c ------------------------------------------------------------------ */
 

@@ -255,6 +255,8 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "flows_reused", r->flows->ended[NFMETA_END_REUSED]);
 	json_number(j, "flows_evicted", r->flows->ended[NFMETA_END_EVICTED]);
 	json_number(j, "packets_without_flow", r->flows->unknown);
+	json_number(j, "lookups_buffered", r->flows->buffer_hits);
+	json_number(j, "lookups_buffer_missed", r->flows->buffer_misses);
 	json_flow_state(j, r);
 	if (r->apps != NULL)
 		json_apps(j, r->apps);

@@ -16,7 +16,7 @@
  *              the NFs                           by it
  *   life.c     start and end           run.c     the loop between
  *   report.c   figures                 apps.h    applications and rules
- *   config.c   options in a file
+ *   config.c   options in a file       lookup.c  from keys to flows
  */
 
 #include <stdbool.h>
