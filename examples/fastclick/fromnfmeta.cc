@@ -12,24 +12,42 @@ CLICK_DECLS
 int
 FromNfmeta::configure(Vector<String> &conf, ErrorHandler *errh)
 {
-    String link;
+    String link, queues;
 
     if (Args(conf, this, errh)
             .read_mp("LINK", WordArg(), link)
-            .read("QUEUES", WordArg(), _queues)
+            .read("QUEUES", WordArg(), queues)
             .read("BURST", BoundedIntArg(1, FC_BURST), _burst)
             .complete() < 0)
         return -1;
+    if (queues) {
+        int dash = queues.find_left('-');
+        if (!IntArg().parse(dash < 0 ? queues : queues.substring(0, dash), _first) ||
+            !IntArg().parse(dash < 0 ? queues : queues.substring(dash + 1), _last) || _first < 0 ||
+            _last < _first)
+            return errh->error("QUEUES %s: must be N or FIRST-LAST", queues.c_str());
+    }
     _shared = NfmetaShared::of(this, link);
     _shared->froms.push_back(this);
     return 0;
 }
 
+// Asked before queues are given to threads: the same arithmetic as NfmetaShared::add_threads().
 bool
 FromNfmeta::get_spawning_threads(Bitvector &b, bool, int)
 {
-    if (_shared && _shared->to)
-        b |= _shared->to->get_pushing_threads();
+    if (!_shared || !_shared->to)
+        return true;
+    Bitvector pushing = _shared->to->get_pushing_threads();
+    int weight = pushing.weight(), n = _shared->to->queues() ? _shared->to->queues() : weight;
+    for (int i = 0, number = 0; i < pushing.size() && i < b.size(); i++) {
+        if (!pushing[i])
+            continue;
+        int first = number * n / weight, last = (number + 1) * n / weight - 1;
+        if (last >= _first && (_last < 0 || first <= _last))
+            b[i] = true;
+        number++;
+    }
     return true;
 }
 
@@ -37,18 +55,12 @@ FromNfmeta::get_spawning_threads(Bitvector &b, bool, int)
 int
 FromNfmeta::claim(ErrorHandler *errh)
 {
-    int first = 0, last = _shared->queues.size() - 1;
+    int last = _last < 0 ? _shared->queues.size() - 1 : _last;
 
-    if (_queues) {
-        int dash = _queues.find_left('-');
-        bool ok = IntArg().parse(dash < 0 ? _queues : _queues.substring(0, dash), first);
-        ok = ok && IntArg().parse(dash < 0 ? _queues : _queues.substring(dash + 1), last);
-        if (!ok || first < 0 || first > last || last >= _shared->queues.size())
-            return errh->error("link %s: %s: QUEUES %s must be N or FIRST-LAST, from 0 to %d",
-                               _shared->name.c_str(), declaration().c_str(), _queues.c_str(),
-                               _shared->queues.size() - 1);
-    }
-    for (int q = first; q <= last; q++) {
+    if (last >= _shared->queues.size())
+        return errh->error("link %s: %s: there is no queue %d: they are 0 to %d", _shared->name.c_str(),
+                           declaration().c_str(), last, _shared->queues.size() - 1);
+    for (int q = _first; q <= last; q++) {
         NfmetaShared::Queue &queue = _shared->queues[q];
         if (queue.from)
             return errh->error("link %s: queue %d is served by %s and by %s: give both QUEUES",

@@ -82,7 +82,7 @@ class FromNfmeta : public BatchElement { public:
     void take(NfmetaShared::Thread &, struct rte_mbuf **, const uint8_t *, int n);
 
     NfmetaShared *_shared = nullptr;
-    String _queues;
+    int _first = 0, _last = -1; // queues; -1: to the last
     unsigned _burst = FC_BURST;
     Vector<Poll *> _polls;
 

@@ -59,10 +59,9 @@ NfmetaFlow::initialize(ErrorHandler *errh)
         return errh->error("link %s: thread %d has an NfmetaFlow already, and flow numbers of two "
                            "AggregateIPFlows would be mixed up",
                            _shared->name.c_str(), thread);
-    // ToNfmeta sets how many instances there are.
-    if (fc_flows_init(&t.flows, _max_flows, _shared->instances, 1) != 0)
+    // ToNfmeta says which of how many it is.
+    if (fc_flows_init(&t.flows, _max_flows, 0, 1) != 0)
         return errh->error("out of memory for MAX_FLOWS %u", _max_flows);
-    _shared->instances++;
     t.has_flows = true;
     _flows = &t.flows;
     _notifier->add_listener(this);

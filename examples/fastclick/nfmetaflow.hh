@@ -24,8 +24,8 @@ Listens to an AggregateIPFlows. A flow that it makes gets a flow id of the link 
 again with another generation); one that it ends is told to the NF, behind all its packets.
 
 AggregateIPFlows is for one thread: with several, each has its own, and an NfmetaFlow for it. The
-flow ids tell them apart: id modulo their number is which of them. Verdicts are carried out by
-NfmetaAction(LINK), an element before ToNfmeta.
+flow ids tell them apart: id modulo the number of threads that push into ToNfmeta is which of them.
+Verdicts are carried out by NfmetaAction(LINK), an element before ToNfmeta.
 
 AggregateIPFlows ends flows when packets come, every REAP seconds (default 20 minutes): give it a
 REAP that suits. Why a flow ended it does not say.

@@ -73,7 +73,6 @@ class NfmetaShared { public:
     nfmeta_link *link = nullptr;
     nfmeta_field field;
     uint64_t fence = 0; // TSC; 0: never
-    uint32_t instances = 0; // of NfmetaFlow
     unsigned pushing = 0;   // threads
     uint8_t carrier = 0;
     bool closed = false;

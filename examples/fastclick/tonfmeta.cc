@@ -198,7 +198,8 @@ ToNfmeta::initialize(ErrorHandler *errh)
         NfmetaShared::Thread &t = _shared->thread(i);
         if (!t.has_flows)
             continue;
-        t.flows.instances = _shared->instances;
+        t.flows.instance = t.number;
+        t.flows.instances = _shared->pushing;
         t.flows.queue = t.queue;
         t.flows.queues = t.queues;
         t.flows.link = _shared->link;

@@ -108,7 +108,7 @@ class ToNfmeta : public BatchElement { public:
     void push_batch(int, PacketBatch *) override;
 
     enum { FLOW_AUTO, FLOW_TABLE, FLOW_ANNO, FLOW_NONE };
-    int flow_mode() const { return _flow; }
+    int queues() const { return _queues; } // as configured; 0: one per thread
 
   private:
 

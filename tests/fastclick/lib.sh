@@ -44,7 +44,9 @@ value() {
 
 # until HANDLER VALUE
 until_is() {
-	ask until "$1" "$2" $((20 * slow)) || fail "$1 is not $2"
+	ask until "$1" "$2" $((20 * slow)) && return
+	fail "$1 is not $2"
+	shows "$work/click.err"
 }
 
 # is WHAT HAS WANTED
