@@ -108,7 +108,7 @@ ToNfmeta::configure(Vector<String> &conf, ErrorHandler *errh)
     if (flows && (_flow = one_of("FLOW", flows, flow, errh)) == 0)
         return -1;
     Vector<String> words;
-    cp_spacevec(checked, words);
+    cp_spacevec(cp_unquote(checked), words);
     for (const String &word : words) {
         if ((i = one_of("CHECKED", word, protocols, errh)) == 0)
             return -1;

@@ -24,13 +24,29 @@ static const char *const readers[] = {
     "Unstrip", "UnstripAnno", "VLANDecap", "VLANEncap",
 };
 
+static const char *const markers[] = {"CheckIPHeader", "CheckIPHeader2", "FromNfmeta", "MarkIPHeader"};
+static const char *const l4_checks[] = {"CheckICMPHeader", "CheckTCPHeader", "CheckUDPHeader"};
+
+template <size_t N>
 static bool
-is_one_of(const char *name, const char *const *words, size_t n)
+is_one_of(const char *name, const char *const (&words)[N])
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, words[i]) == 0)
+    for (const char *word : words)
+        if (strcmp(name, word) == 0)
             return true;
     return false;
+}
+
+// The value of a keyword in an element's configuration, if it is there.
+static void
+keyword(Element *e, const char *name, bool &value)
+{
+    Vector<String> conf;
+
+    cp_argvec(e->router()->econfiguration(e->eindex()), conf);
+    for (String &arg : conf)
+        if (cp_shift_spacevec(arg) == name)
+            BoolArg().parse(arg.trim_space(), value);
 }
 
 namespace {
@@ -56,13 +72,7 @@ class WhoWrites : public RouterVisitor { public:
 
         if (!wanted)
             return false;
-        Vector<String> conf;
-        cp_argvec(e->router()->econfiguration(e->eindex()), conf);
-        for (const String &arg : conf) {
-            String rest = arg;
-            if (cp_shift_spacevec(rest) == "CHECKSUM")
-                BoolArg().parse(rest.trim_space(), checksum);
-        }
+        keyword(e, "CHECKSUM", checksum);
         if (!checksum)
             unchecked = e;
         return checksum;
@@ -76,20 +86,35 @@ class WhoWrites : public RouterVisitor { public:
             found = true;
             return false;
         }
-        // What checks another protocol lets packets of that one pass, and no others.
-        if (checked != FC_CHECKED_IP &&
-            (strcmp(e->class_name(), "CheckTCPHeader") == 0 ||
-             strcmp(e->class_name(), "CheckUDPHeader") == 0 ||
-             strcmp(e->class_name(), "CheckICMPHeader") == 0))
-            return false;
-        if (e->ninputs() == 0) {
-            if (checked == FC_CHECKED_IP)
-                writer = e; // a source: nobody has checked on this way
+        if (checked == FC_CHECKED_IP && is_one_of(e->class_name(), markers)) {
+            writer = e; // says where a header is that nobody has checked
             return false;
         }
-        if (!is_one_of(e->class_name(), readers, sizeof(readers) / sizeof(readers[0])))
+        // What checks another protocol lets packets of that one pass, and no others.
+        if (checked != FC_CHECKED_IP && is_one_of(e->class_name(), l4_checks))
+            return false;
+        // A way without a check: packets have no header annotation there, nothing is promised.
+        if (e->ninputs() == 0)
+            return false;
+        if (!is_one_of(e->class_name(), readers))
             writer = e;
         return !writer;
+    }
+};
+
+// FastClick's FromDPDKDevice leaves the annotations of an earlier packet, unless it is told not to.
+class WhoLeaves : public RouterVisitor { public:
+    Element *stale = nullptr;
+
+    bool visit(Element *e, bool isoutput, int, Element *, int, int) override
+    {
+        bool clear = false;
+        if (isoutput && strcmp(e->class_name(), "FromDPDKDevice") == 0) {
+            keyword(e, "CLEAR", clear);
+            if (!clear)
+                stale = e;
+        }
+        return isoutput && !stale;
     }
 };
 }
@@ -105,16 +130,22 @@ nfmeta_walk(Element *e, unsigned checked, ErrorHandler *errh)
                  {FC_CHECKED_UDP, "UDP", "CheckUDPHeader"},
                  {FC_CHECKED_ICMP, "ICMP", "CheckICMPHeader"}};
 
+    WhoLeaves leaves;
+
+    e->router()->visit_upstream(e, 0, &leaves);
+    if (leaves.stale)
+        return errh->error("%s leaves annotations of earlier packets on new ones: give it CLEAR true",
+                           leaves.stale->declaration().c_str());
     for (auto &k : kinds) {
         if (!(checked & k.bit))
             continue;
         WhoWrites v(k.bit);
         e->router()->visit_upstream(e, 0, &v);
-        if (v.unchecked && (v.writer || !v.found))
+        if (v.unchecked)
             return errh->error("CHECKED %s: %s does not verify checksums: give it CHECKSUM true", k.name,
                                v.unchecked->declaration().c_str());
-        if (v.writer && v.writer->ninputs() == 0)
-            return errh->error("CHECKED %s: packets come from %s without a %s", k.name,
+        if (v.writer && is_one_of(v.writer->class_name(), markers))
+            return errh->error("CHECKED %s: %s lets packets pass that no %s has seen", k.name,
                                v.writer->declaration().c_str(), k.who);
         if (v.writer)
             return errh->error("CHECKED %s: %s may write to packets behind the %s: check behind it, "

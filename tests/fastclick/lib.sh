@@ -8,7 +8,7 @@
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${NFMETA_FASTCLICK:?no FastClick: give cmake -DNFMETA_FASTCLICK=PREFIX}"
-# shellcheck source=../chain/lib.sh
+# shellcheck source-path=SCRIPTDIR source=../chain/lib.sh
 . "$here/../chain/lib.sh"
 # shellcheck disable=SC2034 # used by the tests
 conf=$NFMETA_SOURCE/examples/fastclick/conf
