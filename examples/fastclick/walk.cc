@@ -24,7 +24,7 @@ static const char *const readers[] = {
     "Unstrip", "UnstripAnno", "VLANDecap", "VLANEncap",
 };
 
-static const char *const markers[] = {"CheckIPHeader", "CheckIPHeader2", "FromNfmeta", "MarkIPHeader"};
+static const char *const markers[] = {"CheckIPHeader", "CheckIPHeader2", "MarkIPHeader"};
 static const char *const l4_checks[] = {"CheckICMPHeader", "CheckTCPHeader", "CheckUDPHeader"};
 
 template <size_t N>
@@ -93,6 +93,9 @@ class WhoWrites : public RouterVisitor { public:
         // What checks another protocol lets packets of that one pass, and no others.
         if (checked != FC_CHECKED_IP && is_one_of(e->class_name(), l4_checks))
             return false;
+        // Behind another link: an NF may have written.
+        if (strcmp(e->class_name(), "FromNfmeta") == 0)
+            writer = e;
         // A way without a check: packets have no header annotation there, nothing is promised.
         if (e->ninputs() == 0)
             return false;
