@@ -37,7 +37,7 @@ static const char *const carriers[] = {"none", "ring", "inband", NULL};
 
 static struct {
 	const char *in, *out, *injected, *link, *file_prefix, *json;
-	uint64_t room, mbufs, ring, loops, stay, counters, blanks;
+	uint64_t room, mbufs, ring, loops, stay, counters, blanks, tenant, app;
 	int stamp, placement, carrier;
 	bool end_flows;
 } o = {.link = "ids",
@@ -171,8 +171,8 @@ stamp_flow(struct nfmeta_record *r, const struct nfmeta_flow_key *key, struct nf
 		f->used = true;
 		f->key = *key;
 		f->reverse = (r->flags & NFMETA_FLOW_REVERSE) != 0;
-		s[(*news)++] =
-			(struct nfmeta_flow_state){.flow_id = (uint32_t)(f - flows), .flow_gen = 1};
+		s[(*news)++] = (struct nfmeta_flow_state){
+			.flow_id = (uint32_t)(f - flows), .flow_gen = 1, .app_id = (uint32_t)o.app};
 		c.flows++;
 	}
 	f->packets++;
@@ -216,8 +216,10 @@ make(const struct packet *p)
 			rte_pktmbuf_free(head);
 			return NULL;
 		}
-		if (head == NULL)
+		if (head == NULL) {
 			head = m;
+			head->port = 0;
+		}
 		k = RTE_MIN(p->len - at, (uint32_t)o.room);
 		m->data_len = (uint16_t)k;
 		memcpy(rte_pktmbuf_mtod(m, uint8_t *), p->data + at, k);
@@ -365,6 +367,8 @@ run_packets(FILE *out, FILE *injected)
 		for (i = 0; i < n; i++) {
 			stamp_flow(&recs[i], &keys[i], news, &nnews);
 			recs[i].timestamp = packets[(at + i) % npackets].us * 1000;
+			recs[i].tenant = (uint32_t)o.tenant;
+			recs[i].app_id = (uint32_t)o.app;
 			stamp(&recs[i]);
 		}
 		nfmeta_record_set_burst(&field, pkts, recs, n);
@@ -572,6 +576,8 @@ options(int argc, char **argv, struct primary_opts *eal)
 		STAMP,
 		PLACE,
 		CARRIER,
+		TENANT,
+		APP,
 		END
 	};
 	static const struct option names[] = {
@@ -583,6 +589,7 @@ options(int argc, char **argv, struct primary_opts *eal)
 		{"stay", 1, NULL, STAY},       {"counters", 1, NULL, COUNT},
 		{"blanks", 1, NULL, BLANKS},   {"stamp", 1, NULL, STAMP},
 		{"placement", 1, NULL, PLACE}, {"carrier", 1, NULL, CARRIER},
+		{"tenant", 1, NULL, TENANT},   {"app", 1, NULL, APP},
 		{"end-flows", 0, NULL, END},   {NULL, 0, NULL, 0},
 	};
 	int k, rc = 0;
@@ -628,6 +635,12 @@ options(int argc, char **argv, struct primary_opts *eal)
 			break;
 		case COUNT:
 			rc = parse_u64("--counters", optarg, 1, 1 << 30, &o.counters);
+			break;
+		case TENANT:
+			rc = parse_u64("--tenant", optarg, 0, UINT32_MAX, &o.tenant);
+			break;
+		case APP:
+			rc = parse_u64("--app", optarg, 0, UINT32_MAX, &o.app);
 			break;
 		case STAMP:
 			rc = parse_choice("--stamp", optarg, stamps, &o.stamp);
