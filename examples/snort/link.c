@@ -61,7 +61,7 @@ attach_eal(struct core *c)
 	return rc;
 }
 
-int
+static int
 eal_secondary(struct core *c)
 {
 	uint64_t tries = (uint64_t)c->o.wait * 1000 / SLICE_MS + 1;

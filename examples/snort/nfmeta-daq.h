@@ -51,7 +51,7 @@ enum tell {
 };
 
 struct opts {
-	char input[256]; /* name of the link, or "dpdk:DEVICE[::DEVICE]" */
+	char input[1024]; /* name of the link, or "dpdk:DEVICE[::DEVICE]" */
 	char file_prefix[64];
 	char stats[256];
 	char eal[256]; /* dpdk: more arguments of EAL */
@@ -167,8 +167,8 @@ struct counts {
 	uint64_t records, no_record;
 	uint64_t checksum_good, checksum_bad, checksum_unknown;
 	uint64_t segmented, truncated;
-	uint64_t filtered, no_room, unseen; /* gone back unseen */
-	uint64_t forwarded, dropped;
+	uint64_t filtered, no_room, unseen;    /* gone back unseen */
+	uint64_t forwarded, dropped, not_sent; /* the last: of the forwarded, no port took it */
 	uint64_t injected, not_injected;
 	uint64_t verdict[VERDICTS_N];
 	uint64_t retries, retry_dropped;
@@ -238,7 +238,7 @@ struct core {
 	uint64_t came_before, lost_before; /* of other NFs at this queue */
 	/* ports.c */
 	uint16_t port[2];
-	uint16_t ports;
+	uint16_t ports, turn;
 	struct rte_mempool *pool;
 	/* flows.c */
 	bool subscribed;
@@ -309,12 +309,6 @@ names_flow(const struct nfmeta_record *r)
 {
 	return r->size >= NFMETA_RECORD_CORE && (r->flags & NFMETA_FLOW_KNOWN) != 0;
 }
-
-/* ---- link.c, ports.c ------------------------------------------------------------ */
-
-/* EAL, once per process; 0, or -1 and the line. "primary": it is to be one. */
-int eal_secondary(struct core *c);
-int eal_primary(struct core *c);
 
 /* ---- stats.c ---------------------------------------------------------------------- */
 

@@ -24,6 +24,7 @@ static const char *const names[] = {
 	"unseen",
 	"forwarded",
 	"dropped",
+	"not_sent",
 	"injected",
 	"not_injected",
 	/* in the order of the verdicts */

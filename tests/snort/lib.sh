@@ -47,6 +47,7 @@ start_feeder() {
 # run WHAT FILE "splitter arguments" host-argument...: from end to end; everything comes
 # back and everything is accounted for
 run() {
+	# shellcheck disable=SC2034 # used by the tests
 	what=$1
 	local file=$2 args=$3
 	shift 3
