@@ -245,6 +245,20 @@ set_origin(const struct opts *o, DAQ_PktHdr_t *h, const struct nfmeta_record *r)
 	}
 }
 
+/*
+ * Snort ends a flow that it has when a packet of the same key is the first of a new one.
+ * So only where both sides mean the same by a flow: pieces of a datagram are one flow for
+ * Snort and two upfront, and pings of several programs, or what is in a tunnel, as well.
+ */
+static bool
+is_new_flow(const struct item *i)
+{
+	uint32_t l4 = i->m->packet_type & RTE_PTYPE_L4_MASK;
+
+	return i->first && (i->r.flags & (NFMETA_FRAG_MASK | NFMETA_TUNNEL_OUTER)) == 0 &&
+	       (l4 == RTE_PTYPE_L4_TCP || l4 == RTE_PTYPE_L4_UDP);
+}
+
 static void
 fill_packet(struct daq3 *d, struct desc *e, struct item *i)
 {
@@ -275,7 +289,7 @@ fill_packet(struct daq3 *d, struct desc *e, struct item *i)
 		h->flow_id = r->flow_id;
 		h->flags |= DAQ_PKT_FLAG_FLOWID_IS_VALID |
 			    ((r->flags & NFMETA_FLOW_REVERSE) != 0 ? DAQ_PKT_FLAG_REV_FLOW : 0) |
-			    (i->first ? DAQ_PKT_FLAG_NEW_FLOW : 0);
+			    (is_new_flow(i) ? DAQ_PKT_FLAG_NEW_FLOW : 0);
 	}
 	if (i->app_id != 0) {
 		h->opaque = i->app_id;

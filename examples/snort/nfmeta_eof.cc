@@ -14,10 +14,12 @@
 
 #include <daq.h>
 
-#include "flow/prune_stats.h"
 #include "framework/data_bus.h"
 #include "framework/inspector.h"
 #include "framework/module.h"
+#include "protocols/packet.h"
+
+#include "flow/prune_stats.h"
 #include "pub_sub/daq_message_event.h"
 #include "pub_sub/intrinsic_event_ids.h"
 #include "sfip/sf_ip.h"
@@ -25,8 +27,8 @@
 
 using namespace snort;
 
-static const char name[] = "nfmeta_eof";
-static const char help[] = "end flows when the upfront NF says so (EOF messages of the DAQ)";
+static const char eof_name[] = "nfmeta_eof";
+static const char eof_help[] = "end flows when the upfront NF says so (EOF messages of the DAQ)";
 
 struct EofStats
 {
@@ -79,7 +81,7 @@ static Flow *find(const DAQ_FlowStats_t *s)
 class EofHandler : public DataHandler
 {
 public:
-	EofHandler() : DataHandler(name) { }
+	EofHandler() : DataHandler(eof_name) { }
 
 	void handle(DataEvent &event, Flow *) override
 	{
@@ -102,7 +104,7 @@ public:
 class EofModule : public Module
 {
 public:
-	EofModule() : Module(name, help) { }
+	EofModule() : Module(eof_name, eof_help) { }
 
 	const PegInfo *get_pegs() const override
 	{
@@ -152,8 +154,8 @@ static void inspector_delete(Inspector *i)
 }
 
 static const InspectApi api = {
-	{PT_INSPECTOR, sizeof(InspectApi), INSAPI_VERSION, 0, PLUGIN_DEFAULT, API_OPTIONS, name, help,
-	 module_new, module_delete},
+	{PT_INSPECTOR, sizeof(InspectApi), INSAPI_VERSION, 0, PLUGIN_DEFAULT, API_OPTIONS, eof_name,
+	 eof_help, module_new, module_delete},
 	IT_PASSIVE,
 	PROTO_BIT__NONE,
 	nullptr, // buffers
@@ -168,5 +170,7 @@ static const InspectApi api = {
 	nullptr, // reset
 };
 
-extern "C" __attribute__((visibility("default"))) const BaseApi *snort_plugins[] = {&api.base,
-											nullptr};
+extern "C"
+{
+__attribute__((visibility("default"))) const BaseApi *snort_plugins[] = {&api.base, nullptr};
+}

@@ -35,12 +35,15 @@ static uint8_t injected[65536];
 #define FLOWS 65536
 /* What is known of a flow, by id: its generation + 1 while it is open. */
 static uint32_t open_gen[FLOWS];
+/* ... of whom a packet was seen. */
+static uint32_t seen_gen[FLOWS];
 
 static struct {
 	uint64_t packets, bytes, cut, began, ended, end_packets, end_bytes;
 	uint64_t late;	/* packets, or ends, of flows that are not open */
 	uint64_t stray; /* packets of flows whose begin was not told */
 	uint64_t new_flow, reverse, flow, opaque, tcp_good, l3_good, l4_good, csum_error, decode;
+	uint64_t new_wrong; /* packets that say so and should not, or the other way round */
 	uint64_t records, tenants, spaces, groups, significant, offsets_wrong;
 	uint64_t verdict[VERDICTS];
 	uint64_t injected, not_injected, breaks, timeouts, rounds, reloads, restarts;
@@ -122,6 +125,11 @@ look(const struct seen *s)
 		look_at_decode(s);
 	if (c.sof_seen && s->has_flow && s->record && open_gen[s->flow_id % FLOWS] != s->gen + 1u)
 		c.stray++;
+	if (s->has_flow && s->decode) {
+		c.new_wrong +=
+			s->is_new != (s->may_be_new && seen_gen[s->flow_id % FLOWS] != s->gen + 1u);
+		seen_gen[s->flow_id % FLOWS] = s->gen + 1u;
+	}
 	c.last_us = (uint64_t)s->ts.tv_sec * 1000000 + (uint64_t)s->ts.tv_usec;
 	if (c.first_us == 0)
 		c.first_us = c.last_us;
@@ -359,7 +367,8 @@ report(const char *ended, const struct totals *t)
 #define N(name) fprintf(f, " \"" #name "\": %" PRIu64 ",\n", c.name)
 	fprintf(f, "{\"ended_by\": \"%s\",\n", ended);
 	N(packets), N(bytes), N(cut), N(began), N(ended), N(end_packets), N(end_bytes), N(late);
-	N(stray), N(new_flow), N(reverse), N(flow), N(opaque), N(tcp_good), N(l3_good), N(l4_good);
+	N(stray), N(new_wrong), N(new_flow), N(reverse), N(flow), N(opaque), N(tcp_good),
+		N(l3_good), N(l4_good);
 	N(csum_error), N(decode), N(records), N(tenants), N(spaces), N(groups), N(significant);
 	N(offsets_wrong), N(injected), N(not_injected), N(breaks), N(timeouts), N(rounds);
 	N(reloads), N(restarts), N(first_us), N(last_us);
@@ -398,6 +407,7 @@ run(void)
 			daq_begin();
 			/* another NF for the link: the flows begin anew */
 			memset(open_gen, 0, sizeof(open_gen));
+			memset(seen_gen, 0, sizeof(seen_gen));
 			c.restarts++;
 			next_restart += o.restart_after;
 		}

@@ -54,6 +54,7 @@ struct seen {
 	uint16_t gen; /* of the record */
 	bool has_flow, has_opaque, is_new, reverse, tcp_good, record;
 	bool l3_good, l4_good, csum_error, decode;
+	bool may_be_new; /* the first one of a flow that is to say so */
 	uint16_t l3_off, l4_off;
 	bool significant;
 };

@@ -155,6 +155,7 @@ packet(void *user, const DAQ_PktHdr_t *h, const uint8_t *data)
 		host_fail("there is no priv_ptr");
 	look_at_kept(r);
 	s.record = r->size != 0;
+	s.may_be_new = true;
 	if (s.record) {
 		s.gen = r->flow_gen;
 		s.has_flow = (r->flags & NFMETA_FLOW_KNOWN) != 0;

@@ -186,6 +186,8 @@ packet(DAQ_Instance_h in, DAQ_Msg_h msg)
 		s.csum_error = p->flags.bits.checksum_error;
 		s.l3_off = p->l3_offset;
 		s.l4_off = p->l4_offset;
+		s.may_be_new = (p->flags.bits.tcp || p->flags.bits.udp) &&
+			       (r->flags & (NFMETA_FRAG_MASK | NFMETA_TUNNEL_OUTER)) == 0;
 		s.tcp_good = p->flags.bits.tcp && p->flags.bits.l4_checksum;
 		if (p->flags.bits.l3 && !p->flags.bits.ipv4 && !p->flags.bits.ipv6)
 			host_fail("L3 is neither IPv4 nor IPv6");
