@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The libnfmeta authors
 //
 // The same chain by a link: with a record on every packet, and flow state.
+// FromDPDKRing sets no annotations, either.
 // RING: as many packets may be on their way as fit into both rings of ring.click.
 define($BUFFERS 32767);
 require(package "nfmeta");
@@ -13,4 +14,4 @@ FromDPDKDevice(0, CLEAR true) -> Classifier(12/0800) -> Strip(14) -> CheckIPHead
 ip -> CheckTCPHeader -> flows;
 ip[1] -> CheckUDPHeader -> flows;
 flows -> Unstrip(14) -> to :: ToNfmeta(ids, CLASSIFY false, CHECKED "IP TCP UDP", RING 2048);
-FromNfmeta(ids) -> done :: Counter -> Discard;
+FromNfmeta(ids, ANNOTATE false) -> done :: Counter -> Discard;

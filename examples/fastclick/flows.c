@@ -8,7 +8,7 @@
 #include "nfmeta-fastclick.h"
 
 int
-fc_flows_init(struct fc_flows *f, uint32_t max_flows, uint32_t instance, uint32_t instances)
+fc_flows_init(struct fc_flows *f, uint32_t max_flows)
 {
 	uint32_t places = 1;
 
@@ -17,8 +17,6 @@ fc_flows_init(struct fc_flows *f, uint32_t max_flows, uint32_t instance, uint32_
 		places *= 2;
 	f->nslots = max_flows;
 	f->mask = places - 1;
-	f->instance = instance;
-	f->instances = instances;
 	f->free = f->freed = f->ending = f->ended_last = FC_NONE;
 	/* memory that was never touched costs nothing */
 	f->slots = aligned_alloc(64, (size_t)max_flows * sizeof(*f->slots));
@@ -40,40 +38,12 @@ fc_flows_free(struct fc_flows *f)
 	f->told = NULL;
 }
 
-/* ---- by aggregate ---------------------------------------------------------------- */
-
-/*
- * AggregateIPFlows counts up: the number itself is a good hash, live flows lie
- * side by side.
- */
-static uint32_t
-place_of(const struct fc_flows *f, uint32_t aggregate)
+void
+fc_flows_number(struct fc_flows *f, uint32_t instance, uint32_t instances)
 {
-	uint32_t i = aggregate & f->mask;
-
-	while (f->index[i] != 0 && f->slots[f->index[i] - 1].aggregate != aggregate)
-		i = (i + 1) & f->mask;
-	return i;
-}
-
-struct fc_flow *
-fc_find(const struct fc_flows *f, uint32_t aggregate)
-{
-	uint32_t at = f->index[place_of(f, aggregate)];
-
-	return at != 0 ? &f->slots[at - 1] : NULL;
-}
-
-struct fc_flow *
-fc_by_id(const struct fc_flows *f, uint32_t id, uint16_t generation)
-{
-	uint32_t slot = id / f->instances;
-	struct fc_flow *flow;
-
-	if (id % f->instances != f->instance || slot >= f->used)
-		return NULL;
-	flow = &f->slots[slot];
-	return flow->state != 0 && flow->generation == generation ? flow : NULL;
+	f->instance = instance;
+	for (f->shift = 0; 1U << f->shift < instances; f->shift++)
+		;
 }
 
 /* Those behind the hole that would not be found any more move up. */
@@ -120,7 +90,7 @@ take(struct fc_flows *f)
 struct fc_flow *
 fc_begin(struct fc_flows *f, uint32_t aggregate)
 {
-	uint32_t i = place_of(f, aggregate);
+	uint32_t i = fc_place(f, aggregate);
 	struct fc_flow *flow;
 
 	if (f->index[i] != 0)
@@ -183,7 +153,7 @@ fc_drop(struct fc_flows *f, struct fc_flow *flow)
 {
 	uint32_t slot = (uint32_t)(flow - f->slots);
 
-	unindex(f, place_of(f, flow->aggregate));
+	unindex(f, fc_place(f, flow->aggregate));
 	flow->state = 0;
 	flow->next = FC_NONE;
 	if (f->free == FC_NONE)

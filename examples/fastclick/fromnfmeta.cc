@@ -17,6 +17,7 @@ FromNfmeta::configure(Vector<String> &conf, ErrorHandler *errh)
     if (Args(conf, this, errh)
             .read_mp("LINK", WordArg(), link)
             .read("QUEUES", WordArg(), queues)
+            .read("ANNOTATE", _annotate)
             .read("BURST", BoundedIntArg(1, FC_BURST), _burst)
             .complete() < 0)
         return -1;
@@ -148,7 +149,7 @@ static void
 annotate(WritablePacket *p, const nfmeta_record *r, const NfmetaShared::Thread &t)
 {
     p->set_mac_header(p->data());
-    if (!r || r->size < NFMETA_RECORD_CORE)
+    if (!r)
         return;
     if (r->l3_off != NFMETA_OFF_NONE && r->l3_off < p->length()) {
         uint32_t l3 = r->l4_off != NFMETA_OFF_NONE ? r->l4_off - r->l3_off : 20;
@@ -161,7 +162,7 @@ annotate(WritablePacket *p, const nfmeta_record *r, const NfmetaShared::Thread &
             SET_PAINT_ANNO(p, (r->flags & NFMETA_FLOW_REVERSE) != 0);
         }
     }
-    if (r->size >= NFMETA_RECORD_FULL && r->timestamp)
+    if (r->timestamp)
         p->timestamp_anno() = Timestamp::make_nsec(r->timestamp / 1000000000, r->timestamp % 1000000000);
 }
 
@@ -186,11 +187,16 @@ FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *ho
             rte_pktmbuf_free(m[i]);
             continue;
         }
-        const nfmeta_record *r = nfmeta_record_peek(&_shared->field, m[i]);
+        const nfmeta_record *r = _annotate ? nfmeta_record_peek(&_shared->field, m[i]) : nullptr;
         nfmeta_record copy;
-        if (r && r->size >= NFMETA_RECORD_CORE) {
-            memcpy(&copy, r, r->size);
-            r = &copy;
+        if (r) { // what it lies in may be another mbuf's soon
+            memcpy(&copy, r, NFMETA_RECORD_CORE);
+            if (r->size < NFMETA_RECORD_CORE)
+                r = nullptr;
+            else {
+                copy.timestamp = r->size >= NFMETA_RECORD_FULL ? r->timestamp : 0;
+                r = &copy;
+            }
         }
         nfmeta_record_clear(&_shared->field, m[i]);
         struct rte_mbuf *one = likely(m[i]->nb_segs == 1) ? m[i] : in_one(m[i], t.c);
@@ -199,7 +205,8 @@ FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *ho
         WritablePacket *p =
             Packet::make(rte_pktmbuf_mtod(one, unsigned char *), rte_pktmbuf_data_len(one),
                          DPDKDevice::free_pkt, one, rte_pktmbuf_headroom(one), rte_pktmbuf_tailroom(one), true);
-        annotate(p, r, t);
+        if (_annotate)
+            annotate(p, r, t);
         out[to == NFMETA_BACKWARD].add(p);
     }
     t.c.forwarded += out[0].n;

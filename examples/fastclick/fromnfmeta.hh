@@ -37,6 +37,10 @@ wanted it; what it had not given back is dropped, or with WHEN_FULL BYPASS forwa
 
 The queues this element serves: N, or FIRST-LAST. Default: all.
 
+=item ANNOTATE
+
+false: no annotations, which is faster where nothing behind needs them. Default true.
+
 =item BURST
 
 Packets at a time, up to 32, which is the default.
@@ -84,6 +88,7 @@ class FromNfmeta : public BatchElement { public:
     NfmetaShared *_shared = nullptr;
     int _first = 0, _last = -1; // queues; -1: to the last
     unsigned _burst = FC_BURST;
+    bool _annotate = true;
     Vector<Poll *> _polls;
 
     static bool run(Task *, void *);

@@ -72,7 +72,7 @@ uint32_t fc_stamp(struct nfmeta_record *r, const uint8_t *data, uint32_t len, ui
 
 /* ---- flows.c ------------------------------------------------------------------- */
 
-/* One cache line.  The flow id is: number of the slot * instances + instance. */
+/* One cache line.  The flow id is: number of the slot, and in the low bits the instance. */
 struct fc_flow {
 	uint32_t aggregate;
 	uint16_t generation;
@@ -132,7 +132,7 @@ struct fc_flows {
 	uint32_t free, freed; /* list of free ones: first, last */
 	uint32_t ending, ended_last;
 	uint32_t nending;
-	uint32_t instance, instances;
+	uint32_t instance, shift; /* of how many bits it is in the ids */
 	struct nfmeta_link *link; /* NULL: nobody is told */
 	uint16_t queue, queues;	  /* of the link: first, how many */
 	struct fc_told *told;
@@ -140,7 +140,9 @@ struct fc_flows {
 };
 
 /* 0, or -ENOMEM. */
-int fc_flows_init(struct fc_flows *f, uint32_t max_flows, uint32_t instance, uint32_t instances);
+int fc_flows_init(struct fc_flows *f, uint32_t max_flows);
+/* Which of how many this is; before the first flow. */
+void fc_flows_number(struct fc_flows *f, uint32_t instance, uint32_t instances);
 void fc_flows_free(struct fc_flows *f);
 
 /* A flow begins.  NULL: there is no room for it, its packets go without a flow. */
@@ -151,13 +153,45 @@ void fc_end(struct fc_flows *f, uint32_t aggregate, uint16_t reason);
 void fc_end_all(struct fc_flows *f, uint16_t reason);
 /* The slot is free again. */
 void fc_drop(struct fc_flows *f, struct fc_flow *flow);
-struct fc_flow *fc_find(const struct fc_flows *f, uint32_t aggregate);
-struct fc_flow *fc_by_id(const struct fc_flows *f, uint32_t id, uint16_t generation);
 
 static inline uint32_t
 fc_id(const struct fc_flows *f, const struct fc_flow *flow)
 {
-	return (uint32_t)(flow - f->slots) * f->instances + f->instance;
+	return (uint32_t)(flow - f->slots) << f->shift | f->instance;
+}
+
+/*
+ * AggregateIPFlows counts up: the number itself is a good hash, live flows lie side by
+ * side.  Where the aggregate is in the index, or would be.
+ */
+static inline uint32_t
+fc_place(const struct fc_flows *f, uint32_t aggregate)
+{
+	uint32_t i = aggregate & f->mask;
+
+	while (f->index[i] != 0 && f->slots[f->index[i] - 1].aggregate != aggregate)
+		i = (i + 1) & f->mask;
+	return i;
+}
+
+static inline struct fc_flow *
+fc_find(const struct fc_flows *f, uint32_t aggregate)
+{
+	uint32_t at = f->index[fc_place(f, aggregate)];
+
+	return at != 0 ? &f->slots[at - 1] : NULL;
+}
+
+static inline struct fc_flow *
+fc_by_id(const struct fc_flows *f, uint32_t id, uint16_t generation)
+{
+	uint32_t slot = id >> f->shift;
+	struct fc_flow *flow;
+
+	if (slot >= f->used || (slot << f->shift | f->instance) != id)
+		return NULL;
+	flow = &f->slots[slot];
+	return flow->state != 0 && flow->generation == generation ? flow : NULL;
 }
 
 /*

@@ -60,7 +60,7 @@ NfmetaFlow::initialize(ErrorHandler *errh)
                            "AggregateIPFlows would be mixed up",
                            _shared->name.c_str(), thread);
     // ToNfmeta says which of how many it is.
-    if (fc_flows_init(&t.flows, _max_flows, 0, 1) != 0)
+    if (fc_flows_init(&t.flows, _max_flows) != 0)
         return errh->error("out of memory for MAX_FLOWS %u", _max_flows);
     t.has_flows = true;
     _flows = &t.flows;

@@ -24,7 +24,7 @@ Listens to an AggregateIPFlows. A flow that it makes gets a flow id of the link 
 again with another generation); one that it ends is told to the NF, behind all its packets.
 
 AggregateIPFlows is for one thread: with several, each has its own, and an NfmetaFlow for it. The
-flow ids tell them apart: id modulo the number of threads that push into ToNfmeta is which of them.
+low bits of the flow ids, as many as it takes, say which of the threads it is that push into ToNfmeta.
 Verdicts are carried out by NfmetaAction(LINK), an element before ToNfmeta.
 
 AggregateIPFlows ends flows when packets come, every REAP seconds (default 20 minutes): give it a

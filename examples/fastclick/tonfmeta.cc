@@ -198,8 +198,7 @@ ToNfmeta::initialize(ErrorHandler *errh)
         NfmetaShared::Thread &t = _shared->thread(i);
         if (!t.has_flows)
             continue;
-        t.flows.instance = t.number;
-        t.flows.instances = _shared->pushing;
+        fc_flows_number(&t.flows, t.number, _shared->pushing);
         t.flows.queue = t.queue;
         t.flows.queues = t.queues;
         t.flows.link = _shared->link;
@@ -254,12 +253,18 @@ ToNfmeta::fill(NfmetaShared::Thread &t, Burst &b)
             if (ts)
                 b.r[i].timestamp = uint64_t(ts.sec()) * 1000000000 + ts.nsec();
         }
+    uint64_t ip_good = 0, ip_bad = 0, l4_good = 0, l4_bad = 0;
     for (unsigned i = 0; i < b.n; i++) {
-        t.c.ip_good += (b.r[i].flags & NFMETA_L3_CSUM_GOOD) != 0;
-        t.c.ip_bad += (b.r[i].flags & NFMETA_L3_CSUM_BAD) != 0;
-        t.c.l4_good += (b.r[i].flags & NFMETA_L4_CSUM_GOOD) != 0;
-        t.c.l4_bad += (b.r[i].flags & NFMETA_L4_CSUM_BAD) != 0;
+        const unsigned flags = b.r[i].flags;
+        ip_good += flags / NFMETA_L3_CSUM_GOOD & 1;
+        ip_bad += flags / NFMETA_L3_CSUM_BAD & 1;
+        l4_good += flags / NFMETA_L4_CSUM_GOOD & 1;
+        l4_bad += flags / NFMETA_L4_CSUM_BAD & 1;
     }
+    t.c.ip_good += ip_good;
+    t.c.ip_bad += ip_bad;
+    t.c.l4_good += l4_good;
+    t.c.l4_bad += l4_bad;
 }
 
 void

@@ -164,13 +164,14 @@ START_TEST(ids)
 	uint32_t id;
 	int i;
 
-	ck_assert_int_eq(fc_flows_init(&flows, 64, 2, 3), 0);
+	ck_assert_int_eq(fc_flows_init(&flows, 64), 0);
+	fc_flows_number(&flows, 2, 3);
 	a = fc_begin(&flows, 1);
 	ck_assert_ptr_nonnull(a);
 	ck_assert_ptr_eq(fc_begin(&flows, 1), a);
 	ck_assert_uint_eq(flows.c.begun, 1);
 	id = fc_id(&flows, a);
-	ck_assert_uint_eq(id % 3, 2);
+	ck_assert_uint_eq(id % 4, 2); /* 2 bits for 3 */
 	ck_assert_ptr_eq(fc_by_id(&flows, id, 1), a);
 	ck_assert_ptr_null(fc_by_id(&flows, id, 2));
 	ck_assert_ptr_null(fc_by_id(&flows, id + 1, 1)); /* another instance's */
@@ -211,7 +212,7 @@ START_TEST(whatever_begins_and_ends)
 	unsigned int live = 0, i, k;
 
 	memset(there, 0, sizeof(there));
-	ck_assert_int_eq(fc_flows_init(&flows, ROOM, 0, 1), 0);
+	ck_assert_int_eq(fc_flows_init(&flows, ROOM), 0);
 	for (i = 0; i < 300000; i++) {
 		uint32_t a = (uint32_t)(draw() % N) * (i % 2 ? 1 : 1024); /* crowds in the index */
 
@@ -252,7 +253,7 @@ open_link(uint8_t carrier)
 
 	ck_ok(nfmeta_link_create("fc", &o, &link_p));
 	ck_ok(nfmeta_link_attach("fc", 0, 0, &link_n));
-	ck_assert_int_eq(fc_flows_init(&flows, 2048, 0, 1), 0);
+	ck_assert_int_eq(fc_flows_init(&flows, 2048), 0);
 	flows.link = link_p;
 	flows.queues = 2;
 	flows.told = calloc(2, sizeof(*flows.told));
