@@ -43,6 +43,15 @@ look_at_clock(struct core *c)
 	c->now_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+static uint64_t
+cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 /* ---- items ---------------------------------------------------------------------- */
 
 struct item *
@@ -368,6 +377,11 @@ receive(struct core *c)
 	c->at = 0;
 	c->n = likely(!c->gone) ? c->source->receive(c, c->pkts) : 0;
 	c->dry = c->n == 0;
+	if (!c->dry) {
+		c->last_us = c->now_us;
+		if (unlikely(c->first_us == 0))
+			c->first_us = c->now_us;
+	}
 	for (k = 0; k < c->n && c->link != NULL; k++)
 		nfmeta_record_prefetch(&c->field, c->pkts[k]);
 }
@@ -560,6 +574,7 @@ core_start(struct core *c)
 		return -1;
 	}
 	c->started = true;
+	c->cpu_before = cpu_ns();
 	return 0;
 }
 
@@ -571,6 +586,7 @@ core_stop(struct core *c)
 	if (!c->started)
 		return;
 	c->started = false;
+	c->c.cpu_ns += cpu_ns() - c->cpu_before;
 	for (k = 0; k < c->n_held; k++) {
 		core_item_free(c, c->held[k].item);
 		if (!c->gone)

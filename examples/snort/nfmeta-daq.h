@@ -177,6 +177,7 @@ struct counts {
 	uint64_t flows_began, flows_ended;	 /* told to the engine */
 	uint64_t deletes_in, deletes_matched;
 	uint64_t messages, snapshots, resets;
+	uint64_t cpu_ns; /* of the thread that starts and stops, in between */
 };
 #define COUNTS (sizeof(struct counts) / sizeof(uint64_t))
 
@@ -216,6 +217,8 @@ struct core {
 	bool dry; /* the last one gave nothing */
 	struct timeval now;
 	uint64_t now_us, checked; /* us */
+	uint64_t cpu_before;
+	uint64_t first_us, last_us; /* when packets came */
 	/* going back */
 	uint16_t backs;
 	uint8_t how[BURST * 2];

@@ -48,6 +48,7 @@ static const char *const names[] = {
 	"messages",
 	"snapshots",
 	"resets",
+	"cpu_ns",
 };
 _Static_assert(sizeof(names) / sizeof(names[0]) == COUNTS, "a name for each");
 
@@ -92,6 +93,7 @@ stats_write(struct core *c)
 		return;
 	fprintf(f, "{\"program\": \"daq_nfmeta\", \"version\": \"%s\", \"queue\": %u",
 		NFMETA_VERSION_STRING, c->queue);
+	fprintf(f, ",\n \"seconds\": %.6f", (double)(c->last_us - c->first_us) / 1e6);
 	for (i = 0; i < COUNTS; i++)
 		fprintf(f, ",\n \"%s\": %" PRIu64, names[i], n[i]);
 	fprintf(f, "}\n");
