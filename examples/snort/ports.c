@@ -51,7 +51,7 @@ static void
 arg(struct args *a, const char *text)
 {
 	if (a->n < ARGS_MAX - 1)
-		a->v[a->n++] = strdup(text); /* EAL keeps pointers into them */
+		a->v[a->n++] = strdup(text); /* EAL keeps pointers into it */
 }
 
 static char run_dir[PATH_MAX];
@@ -69,7 +69,7 @@ static int
 start_eal(struct core *c, char *const *devices, uint16_t n)
 {
 	char *more = strdup(c->o.eal), *rest = more, *word;
-	struct args a = {0};
+	static struct args a; /* EAL is started once */
 	bool pci = false;
 	uint16_t i;
 	int rc;
