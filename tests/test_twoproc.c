@@ -12,6 +12,7 @@
 #include <rte_random.h>
 #include <rte_version.h>
 
+#include "../examples/common/idle.h"
 #include "twoproc.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -337,10 +338,43 @@ role_nf(char **arg)
 	return rc != 0;
 }
 
+/* idler PREFIX LINK SLEEP: give back what comes, sleeping as the examples do, until closed. */
+static int
+role_idler(char **arg)
+{
+	struct nfmeta_eal_opts o = NFMETA_EAL_OPTS(.file_prefix = arg[0], .timeout_ms = 1000);
+	struct idle idle = {.sleep_us = (uint32_t)atoi(arg[2])};
+	struct nfmeta_link *link = NULL;
+	struct rte_mbuf *m[BURST];
+	uint64_t asked = 0;
+	uint16_t n;
+	int rc = nfmeta_eal_attach(&o);
+
+	if (rc == 0)
+		rc = nfmeta_link_attach(arg[1], 0, 1000, &link);
+	say(rc);
+	while (rc == 0) {
+		n = nfmeta_recv_burst(link, m, NULL, BURST);
+		nfmeta_return_burst(link, m, NULL, n);
+		if (n > 0)
+			idle_over(&idle);
+		else
+			idle_wait(&idle);
+		if (now_us() - asked < 10000)
+			continue;
+		asked = now_us();
+		rc = nfmeta_link_check(link);
+	}
+	if (link != NULL)
+		rc = nfmeta_link_detach(link);
+	nfmeta_eal_detach();
+	return rc != 0;
+}
+
 static const struct role roles[] = {
-	{"eal", 2, role_eal},	  {"manners", 2, role_manners}, {"attach", 4, role_attach},
-	{"plain", 2, role_plain}, {"primary", 2, role_primary}, {"patch", 3, role_patch},
-	{"hold", 4, role_hold},	  {"nf", 5, role_nf},
+	{"idler", 3, role_idler},   {"eal", 2, role_eal},     {"manners", 2, role_manners},
+	{"attach", 4, role_attach}, {"plain", 2, role_plain}, {"primary", 2, role_primary},
+	{"patch", 3, role_patch},   {"hold", 4, role_hold},   {"nf", 5, role_nf},
 };
 
 /* ---- The primary ------------------------------------------------------------------- */
@@ -954,13 +988,56 @@ START_TEST(other_mbuf_layout)
 }
 END_TEST
 
+static int
+by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A packet wakes an NF that has been idle; how fast is printed, and nobody's promise. */
+START_TEST(wakes)
+{
+	static const char *const sleeps[] = {"100", "1000"};
+	uint64_t took[5], began;
+	struct rte_mbuf *m;
+	struct child nf;
+	unsigned int i;
+	uint8_t how;
+
+	ck_ok(nfmeta_link_create("t", NULL, &link_p));
+	nf = START("idler", prefix_of(""), "t", sleeps[_i]);
+	ck_said(&nf, 0);
+	for (i = 0; i < RTE_DIM(took); i++) {
+		usleep(_i == 0 ? 200000 : 500000); /* until it sleeps for so long */
+		m = rte_pktmbuf_alloc(pool);
+		began = now_us();
+		ck_assert_uint_eq(nfmeta_send_burst(link_p, 0, &m, 1), 1);
+		while (nfmeta_collect_burst(link_p, 0, &m, &how, 1) == 0)
+			ck_assert_uint_lt(now_us() - began, 10000000);
+		took[i] = now_us() - began;
+		rte_pktmbuf_free(m);
+	}
+	qsort(took, RTE_DIM(took), sizeof(took[0]), by_size);
+	printf("idle, sleeps of %s us: a packet is back after %ju us (median), %ju us (longest of "
+	       "%zu)\n",
+	       sleeps[_i], (uintmax_t)took[RTE_DIM(took) / 2], (uintmax_t)took[RTE_DIM(took) - 1],
+	       RTE_DIM(took));
+	fflush(stdout);
+	nfmeta_link_close(link_p);
+	ck_assert_int_eq(finish(&nf), 0);
+	ck_ok(nfmeta_link_destroy(link_p, NULL));
+}
+END_TEST
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 int
 main(int argc, char **argv)
 {
 	int status = play_role(argc, argv, roles, RTE_DIM(roles));
-	TCase *link, *bare;
+	TCase *link, *bare, *idle;
 	Suite *s;
 
 	if (status >= 0)
@@ -992,5 +1069,10 @@ main(int argc, char **argv)
 	tcase_add_test(link, eal_lcore_ids_differ);
 	tcase_add_test(link, eal_other_dpdk);
 	tcase_add_test(link, other_mbuf_layout);
+	idle = tcase_create("idle");
+	suite_add_tcase(s, idle);
+	tcase_add_checked_fixture(idle, setup, teardown);
+	tcase_set_timeout(idle, 60);
+	tcase_add_loop_test(idle, wakes, 0, 2);
 	return run_suite(s, "two");
 }
