@@ -306,8 +306,11 @@ next_packet(struct core *c)
 	struct rte_mbuf *m = c->pkts[c->at];
 	struct item *i = c->free[c->n_free - 1], *before;
 
-	if (c->at + 1 < c->n)
+	if (c->at + 1 < c->n) {
 		rte_prefetch0(rte_pktmbuf_mtod(c->pkts[c->at + 1], const void *));
+		if (c->pages != NULL)
+			flows_prefetch(c, c->pkts[c->at + 1]);
+	}
 	i->m = m;
 	if (unlikely(set_data(c, i) != 0)) {
 		skip(c, m, &c->c.no_room, false);

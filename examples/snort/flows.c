@@ -180,6 +180,15 @@ learn(struct core *c, struct flow *f, const struct rte_mbuf *m, const struct nfm
 	}
 }
 
+void
+flows_prefetch(const struct core *c, const struct rte_mbuf *m)
+{
+	const struct nfmeta_record *r = nfmeta_record_peek(&c->field, m);
+
+	if (r != NULL && names_flow(r))
+		rte_prefetch0(known(c, r->flow_id));
+}
+
 struct item *
 flows_before(struct core *c, const struct rte_mbuf *m, const struct nfmeta_record *r)
 {

@@ -296,6 +296,8 @@ void core_item_free(struct core *c, struct item *i);
 
 int flows_start(struct core *c);
 void flows_stop(struct core *c);
+/* What flows_before() of a packet will touch. */
+void flows_prefetch(const struct core *c, const struct rte_mbuf *m);
 /* Before a packet: what has to be told of its flow first, or NULL. There is a free item. */
 struct item *flows_before(struct core *c, const struct rte_mbuf *m, const struct nfmeta_record *r);
 /* A packet of a known flow is about to be seen. */
