@@ -96,7 +96,7 @@ extern uint32_t want_inject_len;
 int host_packet(const struct seen *s);
 void host_flow(const struct ended *e);
 void host_injected(bool good);
-void host_fail(const char *text); /* does not come back */
+__attribute__((noreturn)) void host_fail(const char *text);
 void host_line(const char *text); /* something that a test looks for */
 
 /* ---- host2.c, host3.c ---------------------------------------------------------- */

@@ -39,7 +39,7 @@ show_vars(void)
 static DAQ_Config_h
 make_config(void)
 {
-	DAQ_ModuleConfig_h m;
+	DAQ_ModuleConfig_h m = NULL;
 	DAQ_Config_h config;
 	char *value;
 	int i;
