@@ -278,11 +278,13 @@ func (p *Packet) Bytes() []byte {
 
 // Byte returns one byte; 0: the packet does not have it.
 func (p *Packet) Byte(at uint16) uint8 {
-	if first := p.First(); int(at) < len(first) {
-		return first[at]
-	}
-	if uint32(at) < p.Length() {
-		return p.Bytes()[at]
+	i := int(at)
+	for s := *p; s.mbuf != nil && uint32(at) < p.Length(); s.mbuf = s.ptr(p.link.mbuf.next) {
+		first := s.First()
+		if i < len(first) {
+			return first[i]
+		}
+		i -= len(first)
 	}
 	return 0
 }

@@ -113,7 +113,7 @@ class Packet:
         """So many bytes of the packet from there on, less at its end."""
         if offset + size <= self._data_len:
             return string_at(self._start + offset, size)
-        return self.data[offset : offset + size]
+        return self.data[offset : offset + size] if offset < self.length else b""
 
     @property
     def data(self):
@@ -165,6 +165,7 @@ class Link:
         self._held = {}  # by address: given back if the NF fails
         self._batch = c_void_p()
         self._told = 0
+        self.busy = 0.0  # seconds with packets in bursts()
         self.refused = 0  # messages that were none
 
     def __enter__(self):
@@ -247,12 +248,15 @@ class Link:
         """
         closing, next_check, idle = False, 0, 0
         while not stop():
+            start = time.perf_counter()
             packets = self.recv_burst()
             told = self._told
             try:
                 yield packets
             finally:
                 self.return_burst(packets)
+            if packets:
+                self.busy += time.perf_counter() - start
             if packets or self._told != told:
                 idle = 0
             elif closing:

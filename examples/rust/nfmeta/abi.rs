@@ -81,61 +81,106 @@ macro_rules! get {
 
 // ---- the record, sections 2 to 5 ---------------------------------------------------
 
-/// A record, where it lies: 8, 16, 32 or 64 bytes. Fields that are not there read as
-/// nothing.
-#[derive(Clone, Copy)]
-pub struct Record<'a>(&'a [u8]);
+/// A record of 8, 16, 32 or 64 bytes. Word and core are copies, the rest is read where it
+/// lies. Fields that are not there read as nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    word: u64,
+    core: u64,
+    rest: &'a [u8], // from byte 16 on
+}
+
+const NO_CORE: u64 = 0x0000_ffff_ffff_ffff; // no offsets, generation 0
 
 macro_rules! fields {
-    ($($name:ident: $type:ty, $at:expr, $none:expr;)*) => {$(
+    ($($name:ident: $type:ty, $at:expr;)*) => {$(
         #[allow(missing_docs)]
-        #[inline]
         pub fn $name(&self) -> $type {
-            if self.0.len() < $at + size_of::<$type>() {
-                return $none;
+            let at = $at - 16;
+            if self.rest.len() < at + size_of::<$type>() {
+                return 0;
             }
-            get!(self.0, $type, $at)
+            get!(self.rest, $type, at)
         }
     )*};
 }
 
+#[allow(missing_docs)]
 impl<'a> Record<'a> {
     /// None: not a size that there is.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        matches!(bytes.len(), 8 | 16 | 32 | 64).then(|| Record(bytes))
+        match bytes.len() {
+            8 => Some(Record { word: get!(bytes, u64, 0), core: NO_CORE, rest: &[] }),
+            16 | 32 | 64 => {
+                Some(Record { word: get!(bytes, u64, 0), core: get!(bytes, u64, 8), rest: &bytes[16..] })
+            }
+            _ => None,
+        }
     }
 
-    fields! {
-        abi: u8, 0, 0;
-        size: u8, 1, 0;
-        flags: u16, 2, 0;
-        flow_id: u32, 4, 0;
-        l3_off: u16, 8, NONE;
-        l4_off: u16, 10, NONE;
-        payload_off: u16, 12, NONE;
-        flow_gen: u16, 14, 0;
-        app_id: u32, 16, 0;
-        port: u16, 20, 0;
-        vlan_outer: u16, 22, 0;
-        vlan_inner: u16, 24, 0;
-        vlan_count: u8, 26, 0;
-        action: u8, 27, 0;
-        timestamp: u64, 32, 0;
-        tenant: u32, 40, 0;
-        chain: u8, 44, 0;
-        tunnels: u8, 45, 0;
+    #[inline]
+    pub fn abi(&self) -> u8 {
+        self.word as u8
     }
 
-    /// The user's own 16 bytes, if they are there.
-    pub fn user(&self) -> Option<&'a [u8]> {
-        self.0.get(48..64)
+    #[inline]
+    pub fn size(&self) -> u8 {
+        (self.word >> 8) as u8
+    }
+
+    #[inline]
+    pub fn flags(&self) -> u16 {
+        (self.word >> 16) as u16
+    }
+
+    #[inline]
+    pub fn flow_id(&self) -> u32 {
+        (self.word >> 32) as u32
+    }
+
+    #[inline]
+    pub fn l3_off(&self) -> u16 {
+        self.core as u16
+    }
+
+    #[inline]
+    pub fn l4_off(&self) -> u16 {
+        (self.core >> 16) as u16
+    }
+
+    #[inline]
+    pub fn payload_off(&self) -> u16 {
+        (self.core >> 32) as u16
+    }
+
+    #[inline]
+    pub fn flow_gen(&self) -> u16 {
+        (self.core >> 48) as u16
     }
 
     /// Has the generation of its flow (and the offsets).
     #[inline]
     pub fn has_core(&self) -> bool {
-        self.0.len() >= 16
+        self.size() >= 16
+    }
+
+    fields! {
+        app_id: u32, 16;
+        port: u16, 20;
+        vlan_outer: u16, 22;
+        vlan_inner: u16, 24;
+        vlan_count: u8, 26;
+        action: u8, 27;
+        timestamp: u64, 32;
+        tenant: u32, 40;
+        chain: u8, 44;
+        tunnels: u8, 45;
+    }
+
+    /// The user's own 16 bytes, if they are there.
+    pub fn user(&self) -> Option<&'a [u8]> {
+        self.rest.get(32..48)
     }
 }
 
@@ -164,25 +209,37 @@ impl Field {
         }
     }
 
+    /// N words of record, mixed into the key.
+    #[inline(always)]
+    fn mix<const N: usize>(&self, place: &[u8]) -> u64 {
+        const TURNS: [u32; 8] = [0, 7, 13, 19, 29, 37, 43, 53];
+        let place = &place[..8 * N];
+        let mut x = self.key;
+        for i in 0..N {
+            let mut word = get!(place, u64, 8 * i);
+            if i == 3 && self.placement == HEADROOM {
+                word &= 0xffff_ffff; // the seal's own place
+            }
+            x ^= word.rotate_left(TURNS[i]);
+        }
+        x
+    }
+
     /// The seal that these bytes of record want; start and length: of the packet.
     #[inline]
     fn seal(&self, place: &[u8], start: u16, length: u32) -> u32 {
-        const TURNS: [u32; 8] = [0, 7, 13, 19, 29, 37, 43, 53];
-        let headroom = self.placement == HEADROOM;
-        let mut x = self.key;
-        for (i, (word, turn)) in place.chunks_exact(8).zip(TURNS).enumerate() {
-            let mut word = get!(word, u64, 0);
-            if headroom && i == 3 {
-                word &= 0xffff_ffff; // the seal's own place
-            }
-            x ^= word.rotate_left(turn);
-        }
+        let mut x = match place.len() {
+            8 => self.mix::<1>(place),
+            16 => self.mix::<2>(place),
+            32 => self.mix::<4>(place),
+            _ => self.mix::<8>(place),
+        };
         x ^= x >> 32;
-        if !headroom {
+        if self.placement != HEADROOM {
             x ^= x >> 16;
         }
-        x ^= u64::from((start as u32).wrapping_add(length.wrapping_mul(0x9e36)) & 0xffff);
-        if headroom {
+        x ^= u64::from(u32::from(start).wrapping_add(length.wrapping_mul(0x9e36)) & 0xffff);
+        if self.placement == HEADROOM {
             x as u32
         } else {
             x as u32 & 0xffff

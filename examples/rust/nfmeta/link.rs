@@ -252,7 +252,7 @@ impl Link {
         burst.n = usize::from(n);
         if self.field.placement != abi::HEADROOM {
             for m in &burst.mbufs[..burst.n] {
-                prefetch(m.wrapping_add(usize::from(self.field.offset)));
+                prefetch(m.wrapping_add(self.field.offset.into()));
             }
         }
         burst
@@ -321,8 +321,9 @@ impl Drop for Link {
     }
 }
 
+/// Asks for memory, to be there soon. Any address will do.
 #[inline]
-fn prefetch(at: *const u8) {
+pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, which never faults
     unsafe {
@@ -427,12 +428,6 @@ impl<'a> Packet<'a> {
         unsafe { slice::from_raw_parts(data, self.get::<u16>(layout.data_len).into()) }
     }
 
-    /// Asks for the packet's first bytes, to be there soon.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(self.first().as_ptr());
-    }
-
     /// The segments' bytes, one after the other.
     pub fn segments(&self) -> impl Iterator<Item = &'a [u8]> + 'a {
         let next = self.link.mbuf.next;
@@ -449,7 +444,19 @@ impl<'a> Packet<'a> {
         let at = usize::from(at);
         match self.first().get(at) {
             Some(byte) => Some(*byte),
-            None => self.segments().flatten().nth(at).copied(),
+            None if at >= self.length() as usize => None,
+            None => self.later_byte(at),
         }
+    }
+
+    #[cold]
+    fn later_byte(&self, mut at: usize) -> Option<u8> {
+        for segment in self.segments() {
+            match segment.get(at) {
+                Some(byte) => return Some(*byte),
+                None => at -= segment.len(),
+            }
+        }
+        None
     }
 }
