@@ -171,6 +171,7 @@ class Nf:
             state = self.link.flow_stats()
         return {
             "program": "nf.py", "version": nfmeta.version(), "queue": self.link.queue, **self.count,
+            "ns_per_packet": self.link.busy * 1e9 / max(self.count["packets"], 1),
             "flow_state": {**self.flows.count, "refused": self.link.refused, **state},
         }  # fmt: skip
 
