@@ -11,7 +11,7 @@ import sys
 import nfmeta
 from nfmeta import abi
 
-REPORT = "packets bytes bursts flows packets_without_record packets_without_flow packets_invalid packets_bad_checksum digest"
+REPORT = "packets bytes bursts flows packets_without_record packets_without_flow packets_invalid packets_bad_checksum drops_asked digest"
 FLOW_STATE = "opened deleted replaced not_in_snapshot reset open deletes_unknown packets_after_delete messages snapshots verdicts_sent verdicts_seen"
 
 
@@ -115,8 +115,8 @@ class Flows:
 
 
 class Nf:
-    def __init__(self, link, verdict_after):
-        self.link, self.verdict_after = link, verdict_after
+    def __init__(self, link, verdict_after, drop_every):
+        self.link, self.verdict_after, self.drop_every = link, verdict_after, drop_every
         self.flows, self.verdicts = Flows(), []
         self.count = dict.fromkeys(REPORT.split(), 0)
 
@@ -124,6 +124,9 @@ class Nf:
         c, r = self.count, p.record
         c["packets"] += 1
         c["bytes"] += p.length
+        if self.drop_every and c["packets"] % self.drop_every == 0:
+            p.how = abi.DROP
+            c["drops_asked"] += 1
         if r is None:  # nothing is known about it: look at its bytes
             c["packets_without_record"] += 1
             c["packets_without_flow"] += 1
@@ -182,6 +185,7 @@ def main():
     args.add_argument("--queue", type=int, default=0, help="its queue (0)")
     args.add_argument("--file-prefix", default="nfmeta", help="the splitter's (nfmeta)")
     args.add_argument("--timeout", type=float, default=10, help="seconds to wait for the link (10)")
+    args.add_argument("--drop-every", type=int, default=0, help="have every Nth packet dropped")
     args.add_argument("--verdict-after", type=int, default=0, help="have a flow shunted after N packets")
     args.add_argument("--json", help="write a report")
     args.error = lambda text: args.exit(1, f"nf.py: {text} (see --help)\n")
@@ -192,7 +196,7 @@ def main():
         signal.signal(number, lambda number, _: signals.append(number))
     try:
         with nfmeta.Link(args.link, args.queue, args.file_prefix, args.timeout) as link:
-            nf = Nf(link, args.verdict_after)
+            nf = Nf(link, args.verdict_after, args.drop_every)
             try:
                 nf.run(lambda: signals)
             finally:

@@ -19,6 +19,7 @@ Serves one queue of a splitter's link.
   --queue Q           its queue (0)
   --file-prefix NAME  the splitter's (nfmeta)
   --timeout N         seconds to wait for the splitter and its link (10)
+  --drop-every N      have every Nth packet dropped
   --verdict-after N   have a flow shunted after N packets
   --json FILE         write a report
 
@@ -48,8 +49,15 @@ struct Flow {
     said: bool,  // a verdict
 }
 
-const NO_FLOW: Flow =
-    Flow { packets: 0, bytes: 0, generation: 0, mark: 0, is: Is::Never, known: false, said: false };
+const NO_FLOW: Flow = Flow {
+    packets: 0,
+    bytes: 0,
+    generation: 0,
+    mark: 0,
+    is: Is::Never,
+    known: false,
+    said: false,
+};
 
 #[derive(Default)]
 struct FlowCounts {
@@ -82,13 +90,20 @@ impl Flows {
         }
         let i = id as usize;
         if i >= self.by_id.len() {
-            self.by_id.resize((i + 1).next_power_of_two().max(4096), NO_FLOW);
+            self.by_id
+                .resize((i + 1).next_power_of_two().max(4096), NO_FLOW);
         }
         Some(i)
     }
 
     fn open(&mut self, i: usize, generation: u16, known: bool) {
-        self.by_id[i] = Flow { generation, known, mark: self.mark, is: Is::Open, ..NO_FLOW };
+        self.by_id[i] = Flow {
+            generation,
+            known,
+            mark: self.mark,
+            is: Is::Open,
+            ..NO_FLOW
+        };
         self.count.opened += 1;
     }
 
@@ -120,7 +135,11 @@ impl Flows {
         };
         let f = self.by_id[i];
         // without one in the record, it is that of the flow that was told of
-        let generation = if r.has_core() { r.flow_gen() } else { f.generation };
+        let generation = if r.has_core() {
+            r.flow_gen()
+        } else {
+            f.generation
+        };
         match f.is {
             Is::Open if !f.known => return true,
             Is::Open if newer(f.generation, generation) => {
@@ -149,7 +168,8 @@ impl Flows {
             f.known = true;
         }
         let f = *f;
-        let old = newer(f.generation, e.flow_gen) || (f.is == Is::Ended && f.generation == e.flow_gen);
+        let old =
+            newer(f.generation, e.flow_gen) || (f.is == Is::Ended && f.generation == e.flow_gen);
         if f.is != Is::Never && f.mark == self.mark && old {
             return; // about one before: changes nothing
         }
@@ -165,7 +185,8 @@ impl Flows {
     fn update(&mut self, e: State) {
         if let Some(f) = self.by_id.get(e.flow_id as usize) {
             let shunted = matches!(e.action, abi::ACTION_DROP | abi::ACTION_SHUNT);
-            self.count.verdicts_seen += u64::from(f.is == Is::Open && f.generation == e.flow_gen && shunted);
+            self.count.verdicts_seen +=
+                u64::from(f.is == Is::Open && f.generation == e.flow_gen && shunted);
         }
     }
 
@@ -186,7 +207,13 @@ impl Flows {
                 self.replace(i);
             }
         }
-        self.by_id[i] = Flow { generation: e.flow_gen, known: true, mark: self.mark, is: Is::Ended, ..f };
+        self.by_id[i] = Flow {
+            generation: e.flow_gen,
+            known: true,
+            mark: self.mark,
+            is: Is::Ended,
+            ..f
+        };
     }
 
     /// Ends all flows, or those that the snapshot did not tell of; how many.
@@ -232,12 +259,14 @@ struct Counts {
     no_flow: u64,
     invalid: u64,
     bad_checksum: u64,
+    dropped: u64,
     digest: u64,
 }
 
 #[derive(Default)]
 struct Nf {
     verdict_after: u64, // 0: never
+    drop_every: u64,    // 0: none
     flows: Flows,
     count: Counts,
     verdicts: Vec<Verdict>,
@@ -251,6 +280,10 @@ impl Nf {
         let length = u64::from(p.length());
         c.packets += 1;
         c.bytes += length;
+        if self.drop_every != 0 && c.packets % self.drop_every == 0 {
+            p.set(abi::DROP);
+            c.dropped += 1;
+        }
         let r = match record {
             Some(r) => r,
             None => {
@@ -392,6 +425,7 @@ struct Args {
     file_prefix: String,
     timeout: u32, // seconds
     verdict_after: u64,
+    drop_every: u64,
     json: Option<String>,
 }
 
@@ -402,6 +436,7 @@ fn parse_args() -> Result<Args, String> {
         file_prefix: "nfmeta".into(),
         timeout: 10,
         verdict_after: 0,
+        drop_every: 0,
         json: None,
     };
     let mut args = std::env::args().skip(1);
@@ -410,7 +445,9 @@ fn parse_args() -> Result<Args, String> {
             print!("{USAGE}");
             exit(0);
         }
-        let value = args.next().ok_or(format!("\"{name}\" wants a value, or is not an option (see --help)"))?;
+        let value = args.next().ok_or(format!(
+            "\"{name}\" wants a value, or is not an option (see --help)"
+        ))?;
         let bad = |e: std::num::ParseIntError| format!("{name}: \"{value}\": {e}");
         match name.as_str() {
             "--link" => a.link = value,
@@ -418,6 +455,7 @@ fn parse_args() -> Result<Args, String> {
             "--file-prefix" => a.file_prefix = value,
             "--timeout" => a.timeout = value.parse().map_err(bad)?,
             "--verdict-after" => a.verdict_after = value.parse().map_err(bad)?,
+            "--drop-every" => a.drop_every = value.parse().map_err(bad)?,
             "--json" => a.json = Some(value),
             _ => return Err(format!("\"{name}\" is not an option (see --help)")),
         }
@@ -427,10 +465,17 @@ fn parse_args() -> Result<Args, String> {
 
 fn report(a: &Args, nf: &Nf, link: &Link) -> Result<String, Error> {
     let (c, f) = (&nf.count, &nf.flows.count);
-    let (sync, gaps, stale) = if link.carrier == 0 { ("off", 0, 0) } else { link.flow_stats()? };
+    let (sync, gaps, stale) = if link.carrier == 0 {
+        ("off", 0, 0)
+    } else {
+        link.flow_stats()?
+    };
     let ns = nf.busy.as_nanos() as f64 / c.packets.max(1) as f64;
     let numbers = |list: &[(&str, u64)]| -> String {
-        list.iter().map(|(name, n)| format!("\"{name}\": {n}")).collect::<Vec<_>>().join(",\n  ")
+        list.iter()
+            .map(|(name, n)| format!("\"{name}\": {n}"))
+            .collect::<Vec<_>>()
+            .join(",\n  ")
     };
     Ok(format!(
         "{{\"program\": \"nf\",\n  \"version\": \"{}\",\n  {},\n  \"ns_per_packet\": {:.3},\n\
@@ -446,6 +491,7 @@ fn report(a: &Args, nf: &Nf, link: &Link) -> Result<String, Error> {
             ("packets_without_flow", c.no_flow),
             ("packets_invalid", c.invalid),
             ("packets_bad_checksum", c.bad_checksum),
+            ("drops_asked", c.dropped),
             ("digest", c.digest),
         ]),
         ns,
@@ -479,7 +525,11 @@ fn serve(a: &Args) -> Result<i32, Box<dyn std::error::Error>> {
         timeout: Duration::from_secs(a.timeout.into()),
         wanted: &|| !stop_asked(),
     })?;
-    let mut nf = Nf { verdict_after: a.verdict_after, ..Default::default() };
+    let mut nf = Nf {
+        verdict_after: a.verdict_after,
+        drop_every: a.drop_every,
+        ..Default::default()
+    };
     let ended = nf.run(&mut link);
     nf.flows.count.open = nf.flows.forget(true);
     if let Some(path) = &a.json {

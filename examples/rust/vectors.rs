@@ -63,7 +63,8 @@ impl Json {
 
     fn bytes(&self) -> Vec<u8> {
         let hex = self.text().as_bytes().chunks(2);
-        hex.map(|h| u8::from_str_radix(std::str::from_utf8(h).unwrap(), 16).unwrap()).collect()
+        hex.map(|h| u8::from_str_radix(std::str::from_utf8(h).unwrap(), 16).unwrap())
+            .collect()
     }
 }
 
@@ -128,7 +129,8 @@ impl Parser<'_> {
 }
 
 fn vectors(name: &str, kind: &str, at_least: usize) -> Vec<Json> {
-    let folder = std::env::var("NFMETA_VECTORS").unwrap_or_else(|_| "../../bindings-spec/vectors".to_string());
+    let folder = std::env::var("NFMETA_VECTORS")
+        .unwrap_or_else(|_| "../../bindings-spec/vectors".to_string());
     let text = std::fs::read_to_string(format!("{}/{}.json", folder, name)).expect(name);
     match Json::parse(&text) {
         Json::Object(mut o) => match o.remove(kind) {
@@ -184,7 +186,12 @@ fn records() {
             same(v, "user", user, &v.at("user").bytes());
         }
         if bytes.len() == 8 {
-            same(v, "what is not there", (r.l3_off(), r.flow_gen(), r.timestamp()), (NONE, 0, 0));
+            same(
+                v,
+                "what is not there",
+                (r.l3_off(), r.flow_gen(), r.timestamp()),
+                (NONE, 0, 0),
+            );
         }
     }
 }
@@ -208,10 +215,22 @@ fn sealed() {
             place[28..32].copy_from_slice(&seal); // lies inside
         }
         let seal = u32::from_le_bytes([seal[0], seal[1], seal[2], seal[3]]);
-        let (start, length) = (v.at("start").number() as u16, v.at("length").number() as u32);
+        let (start, length) = (
+            v.at("start").number() as u16,
+            v.at("length").number() as u32,
+        );
         let present = v.at("present").number() != 0;
-        let record = if present { field.read(&place, seal, start, length) } else { None };
-        same(v, "reads", record.map_or(0, |r| r.size().into()), v.at("reads").number());
+        let record = if present {
+            field.read(&place, seal, start, length)
+        } else {
+            None
+        };
+        same(
+            v,
+            "reads",
+            record.map_or(0, |r| r.size().into()),
+            v.at("reads").number(),
+        );
         good += usize::from(record.is_some());
     }
     assert!(good > 20);
@@ -222,7 +241,9 @@ fn handshakes() {
     let mut good = BTreeMap::new();
     for v in &vectors("handshakes", "handshakes", 11) {
         let bytes = v.at("bytes").bytes();
-        let s = Handshake::parse(&bytes, v.at("link").text(), None).unwrap().unwrap();
+        let s = Handshake::parse(&bytes, v.at("link").text(), None)
+            .unwrap()
+            .unwrap();
         let f = s.field;
         let listed = same_fields!(v, v,
             "magic": get_u64(&bytes), "abi_major": ABI, "abi_minor": s.abi_minor, "size": s.size,
@@ -236,9 +257,12 @@ fn handshakes() {
         );
         same(v, "fields", listed, 23);
         for (name, got) in [
-            ("link", &s.name), ("library_version", &s.library_version),
-            ("dpdk_version", &s.dpdk_version), ("pool_name", &s.pool_name),
-            ("pool_ops", &s.pool_ops), ("flow_table", &s.flow_table),
+            ("link", &s.name),
+            ("library_version", &s.library_version),
+            ("dpdk_version", &s.dpdk_version),
+            ("pool_name", &s.pool_name),
+            ("pool_ops", &s.pool_ops),
+            ("flow_table", &s.flow_table),
         ] {
             same(v, name, got.as_str(), v.at(name).text());
         }
@@ -263,7 +287,13 @@ fn handshakes() {
         let result = Handshake::parse(&bytes, v.at("link").text(), own)
             .and_then(|s| s.map_or(Ok(false), |s| s.ready(v.at("queue").number() as usize)));
         let result = match result {
-            Ok(ready) => if ready { "accept" } else { "again" },
+            Ok(ready) => {
+                if ready {
+                    "accept"
+                } else {
+                    "again"
+                }
+            }
             Err(Refused(name)) => name,
         };
         same(v, "result", result, v.at("result").text());
@@ -273,7 +303,10 @@ fn handshakes() {
 }
 
 fn get_u64(bytes: &[u8]) -> u64 {
-    bytes[..8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))
+    bytes[..8]
+        .iter()
+        .rev()
+        .fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
 #[test]
@@ -282,8 +315,7 @@ fn table_headers() {
     for v in &vectors("table", "headers", 20) {
         let result = match parse_table_header(&v.at("header").bytes(), v.at("length").number()) {
             Ok((entry_offset, flows)) => {
-                let listed =
-                    same_fields!(v, v, "entry_offset": entry_offset, "flows": flows,);
+                let listed = same_fields!(v, v, "entry_offset": entry_offset, "flows": flows,);
                 same(v, "fields", listed, 2);
                 "accept"
             }
@@ -299,12 +331,27 @@ fn table_headers() {
 fn flow_keys() {
     for v in &vectors("flow-keys", "vectors", 61) {
         let mut record = [1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        for (name, at) in [("flags", 2), ("l3_off", 8), ("l4_off", 10), ("payload_off", 12)] {
+        for (name, at) in [
+            ("flags", 2),
+            ("l3_off", 8),
+            ("l4_off", 10),
+            ("payload_off", 12),
+        ] {
             record[at..at + 2].copy_from_slice(&(v.at(name).number() as u16).to_le_bytes());
         }
-        let stripped: Vec<u16> = v.at("stripped").list().iter().map(|tci| tci.number() as u16).collect();
+        let stripped: Vec<u16> = v
+            .at("stripped")
+            .list()
+            .iter()
+            .map(|tci| tci.number() as u16)
+            .collect();
         let vlans = v.at("policy").number() & 1 != 0;
-        let (key, reverse) = flow_key(&v.at("packet").bytes(), &Record::new(&record).unwrap(), vlans, &stripped);
+        let (key, reverse) = flow_key(
+            &v.at("packet").bytes(),
+            &Record::new(&record).unwrap(),
+            vlans,
+            &stripped,
+        );
         same(v, "key", &key[..], &v.at("key").bytes());
         same(v, "reverse", reverse.into(), v.at("reverse").number());
     }
@@ -341,11 +388,16 @@ fn messages() {
                 same_fields!(v, w, "flow_id": e.flow_id, "flow_gen": e.flow_gen, "action": e.action,
                     "app_id": e.app_id,)
             }),
-            DELETE => same_entries(v, &m, 3, |e: Delete, w| {
-                same_fields!(v, w, "flow_id": e.flow_id, "flow_gen": e.flow_gen, "reason": e.reason,)
-            }),
+            DELETE => same_entries(
+                v,
+                &m,
+                3,
+                |e: Delete, w| same_fields!(v, w, "flow_id": e.flow_id, "flow_gen": e.flow_gen, "reason": e.reason,),
+            ),
             COUNTERS => same_entries(v, &m, 4, |e: Counters, w| {
-                let list = |name: &str| -> Vec<u64> { w.at(name).list().iter().map(Json::number).collect() };
+                let list = |name: &str| -> Vec<u64> {
+                    w.at(name).list().iter().map(Json::number).collect()
+                };
                 same(v, "packets", e.packets.to_vec(), list("packets"));
                 same(v, "bytes", e.bytes.to_vec(), list("bytes"));
                 2 + same_fields!(v, w, "flow_id": e.flow_id, "flow_gen": e.flow_gen,)
@@ -359,9 +411,12 @@ fn messages() {
                 let written: Vec<u8> = m.entries().flat_map(|e: Verdict| e.put()).collect();
                 same(v, "written", &written[..], &bytes[HEADER_BYTES..]);
             }
-            LOAD => same_entries(v, &m, 3, |e: Load, w| {
-                same_fields!(v, w, "busy": e.busy, "flows": e.flows, "overload": e.overload,)
-            }),
+            LOAD => same_entries(
+                v,
+                &m,
+                3,
+                |e: Load, w| same_fields!(v, w, "busy": e.busy, "flows": e.flows, "overload": e.overload,),
+            ),
             RESYNC | ACK => same_entries(v, &m, 1, |e: Mark, w| same_fields!(v, w, "seq": e.seq,)),
             _ => same(v, "entries", v.at("entries").list().len(), 0),
         }

@@ -33,24 +33,32 @@ type counts struct {
 	WithoutFlow   uint64     `json:"packets_without_flow"`
 	Invalid       uint64     `json:"packets_invalid"`
 	BadChecksum   uint64     `json:"packets_bad_checksum"`
+	DropsAsked    uint64     `json:"drops_asked"`
 	Digest        uint64     `json:"digest"`
 	NsPerPacket   float64    `json:"ns_per_packet"`
 	FlowState     flowCounts `json:"flow_state"`
 }
 
+// wishes are in packets; 0: none.
+type wishes struct{ verdictAfter, dropEvery uint64 }
+
 type nf struct {
-	link         *nfmeta.Link
-	verdictAfter uint64 // 0: never
-	flows        flows
-	count        counts
-	verdicts     []abi.VerdictEntry
-	busy         time.Duration // from a receive that gave packets to their return
+	link *nfmeta.Link
+	wishes
+	flows    flows
+	count    counts
+	verdicts []abi.VerdictEntry
+	busy     time.Duration // from a receive that gave packets to their return
 }
 
 func (n *nf) packet(p *nfmeta.Packet) {
 	c := &n.count
 	c.Packets++
 	c.Bytes += uint64(p.Length())
+	if n.dropEvery != 0 && c.Packets%n.dropEvery == 0 {
+		p.How = abi.Drop
+		c.DropsAsked++
+	}
 	r := p.Record()
 	if r == nil { // nothing is known about it: look at its bytes
 		c.WithoutRecord++
@@ -202,7 +210,7 @@ func (n *nf) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-func serve(o nfmeta.Options, verdictAfter uint64, json string) (err error) {
+func serve(o nfmeta.Options, w wishes, json string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	link, err := nfmeta.Attach(ctx, o)
@@ -214,7 +222,7 @@ func serve(o nfmeta.Options, verdictAfter uint64, json string) (err error) {
 			err = e
 		}
 	}()
-	n := nf{link: link, verdictAfter: verdictAfter}
+	n := nf{link: link, wishes: w}
 	err = n.run(ctx)
 	if e := n.report(); err == nil {
 		err = e
@@ -230,14 +238,15 @@ func serve(o nfmeta.Options, verdictAfter uint64, json string) (err error) {
 	return err
 }
 
-func options() (o nfmeta.Options, verdictAfter uint64, json string, err error) {
+func options() (o nfmeta.Options, w wishes, json string, err error) {
 	f := flag.NewFlagSet("nf", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // one line says what is wrong
 	f.StringVar(&o.Link, "link", "ids", "name of the link")
 	queue := f.Uint("queue", 0, "its queue")
 	f.StringVar(&o.FilePrefix, "file-prefix", "nfmeta", "the splitter's")
 	timeout := f.Uint("timeout", 10, "seconds to wait for the splitter and its link")
-	f.Uint64Var(&verdictAfter, "verdict-after", 0, "have a flow shunted after so many packets; 0: never")
+	f.Uint64Var(&w.dropEvery, "drop-every", 0, "have every Nth packet dropped; 0: none")
+	f.Uint64Var(&w.verdictAfter, "verdict-after", 0, "have a flow shunted after so many packets; 0: never")
 	f.StringVar(&json, "json", "", "file to write a report to")
 	err = f.Parse(os.Args[1:])
 	o.Queue, o.Timeout = uint16(*queue), time.Duration(*timeout)*time.Second
@@ -258,9 +267,9 @@ func options() (o nfmeta.Options, verdictAfter uint64, json string, err error) {
 }
 
 func main() {
-	o, verdictAfter, json, err := options()
+	o, w, json, err := options()
 	if err == nil {
-		err = serve(o, verdictAfter, json)
+		err = serve(o, w, json)
 	}
 	if err == nil {
 		return

@@ -111,10 +111,16 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         match bytes.len() {
-            8 => Some(Record { word: get!(bytes, u64, 0), core: NO_CORE, rest: &[] }),
-            16 | 32 | 64 => {
-                Some(Record { word: get!(bytes, u64, 0), core: get!(bytes, u64, 8), rest: &bytes[16..] })
-            }
+            8 => Some(Record {
+                word: get!(bytes, u64, 0),
+                core: NO_CORE,
+                rest: &[],
+            }),
+            16 | 32 | 64 => Some(Record {
+                word: get!(bytes, u64, 0),
+                core: get!(bytes, u64, 8),
+                rest: &bytes[16..],
+            }),
             _ => None,
         }
     }
@@ -250,7 +256,13 @@ impl Field {
     /// number that lies in the seal's place. (`ol_flags` had the flag: that was asked
     /// before.)
     #[inline]
-    pub fn read<'a>(&self, place: &'a [u8], seal: u32, start: u16, length: u32) -> Option<Record<'a>> {
+    pub fn read<'a>(
+        &self,
+        place: &'a [u8],
+        seal: u32,
+        start: u16,
+        length: u32,
+    ) -> Option<Record<'a>> {
         if self.placement == HEADROOM && start < HEADROOM_ROOM {
             return None;
         }
@@ -335,7 +347,11 @@ pub struct Queue {
 impl Handshake {
     /// data: the memzone; own: DPDK version and mbuf layout of this side, if it has own
     /// ones. Ok(None): there is no link yet.
-    pub fn parse(d: &[u8], name: &str, own: Option<(&str, &[u16; 16])>) -> Result<Option<Self>, Refused> {
+    pub fn parse(
+        d: &[u8],
+        name: &str,
+        own: Option<(&str, &[u16; 16])>,
+    ) -> Result<Option<Self>, Refused> {
         const MAGIC: u64 = 0x314b_4e4c_464e_2d31;
         must(d.len() >= 512, FORMAT)?;
         if get!(d, u64, 0) == 0 {
@@ -343,7 +359,8 @@ impl Handshake {
         }
         must(get!(d, u64, 0) == MAGIC, FORMAT)?;
         must(get!(d, u16, 8) == ABI.into(), Refused("NFMETA_EABI"))?;
-        let (abi_minor, size, features_required) = (get!(d, u16, 10), get!(d, u32, 12), get!(d, u64, 16));
+        let (abi_minor, size, features_required) =
+            (get!(d, u16, 10), get!(d, u32, 12), get!(d, u64, 16));
         must(size >= 512 && size as usize <= d.len(), FORMAT)?;
         must(features_required & !1 == 0, Refused("NFMETA_EFEATURE"))?;
         let flow = abi_minor >= 1;
@@ -370,19 +387,30 @@ impl Handshake {
             pool_name: name_at(d, 184)?,
             pool_ops: name_at(d, 216)?,
             mbuf_layout,
-            flow_table: if flow { name_at(d, 280)? } else { String::new() },
+            flow_table: if flow {
+                name_at(d, 280)?
+            } else {
+                String::new()
+            },
             flow_ring: if flow { get!(d, u32, 312) } else { 0 },
             flow_carrier: if flow { d[316] } else { 0 },
             heartbeat: get!(d, u64, 384),
             queues: Vec::new(),
         };
         if let Some((dpdk_version, layout)) = own {
-            must(s.dpdk_version == dpdk_version, Refused("NFMETA_EDPDKVERSION"))?;
+            must(
+                s.dpdk_version == dpdk_version,
+                Refused("NFMETA_EDPDKVERSION"),
+            )?;
             must(s.mbuf_layout == *layout, Refused("NFMETA_EMBUF"))?;
         }
         let queue_count = get!(d, u16, 40);
-        must(s.name == name && s.is_possible() && (1..=64).contains(&queue_count), FORMAT)?;
-        let end = usize::from(s.queue_offset) + usize::from(queue_count) * usize::from(s.queue_size);
+        must(
+            s.name == name && s.is_possible() && (1..=64).contains(&queue_count),
+            FORMAT,
+        )?;
+        let end =
+            usize::from(s.queue_offset) + usize::from(queue_count) * usize::from(s.queue_size);
         must(end <= size as usize, FORMAT)?;
         for i in 0..queue_count {
             let queue = s.queue(d, i.into())?;
@@ -403,7 +431,9 @@ impl Handshake {
             0 => self.flow_ring == 0,
             CARRIER_RING => (512..=1 << 20).contains(&self.flow_ring),
             CARRIER_INBAND => self.flow_ring == 0 && self.blanks > 0,
-            CARRIER_TABLE => (512..=1 << 20).contains(&self.flow_ring) && !self.flow_table.is_empty(),
+            CARRIER_TABLE => {
+                (512..=1 << 20).contains(&self.flow_ring) && !self.flow_table.is_empty()
+            }
             _ => false,
         };
         flow_possible
@@ -439,7 +469,10 @@ impl Handshake {
         let ring_down = self.flow_carrier == CARRIER_RING;
         let ring_up = matches!(self.flow_carrier, CARRIER_RING | CARRIER_TABLE);
         must(there && q.blank.is_empty() == (self.blanks == 0), FORMAT)?;
-        must(q.flow_down.is_empty() != ring_down && q.flow_up.is_empty() != ring_up, FORMAT)?;
+        must(
+            q.flow_down.is_empty() != ring_down && q.flow_up.is_empty() != ring_up,
+            FORMAT,
+        )?;
         Ok(q)
     }
 
@@ -513,7 +546,11 @@ pub fn flow_key(packet: &[u8], record: &Record, vlans: bool, stripped: &[u16]) -
         }
     }
     let reverse = source > target;
-    let (a, b) = if reverse { (target, source) } else { (source, target) };
+    let (a, b) = if reverse {
+        (target, source)
+    } else {
+        (source, target)
+    };
     key[..size].copy_from_slice(a.0);
     key[16..16 + size].copy_from_slice(b.0);
     key[32..34].copy_from_slice(&a.1);
@@ -573,7 +610,12 @@ pub struct State {
 impl Entry for State {
     const SIZE: usize = 16;
     fn parse(d: &[u8]) -> Self {
-        State { flow_id: get!(d, u32, 0), flow_gen: get!(d, u16, 4), action: d[6], app_id: get!(d, u32, 8) }
+        State {
+            flow_id: get!(d, u32, 0),
+            flow_gen: get!(d, u16, 4),
+            action: d[6],
+            app_id: get!(d, u32, 8),
+        }
     }
 }
 
@@ -589,7 +631,11 @@ pub struct Delete {
 impl Entry for Delete {
     const SIZE: usize = 8;
     fn parse(d: &[u8]) -> Self {
-        Delete { flow_id: get!(d, u32, 0), flow_gen: get!(d, u16, 4), reason: get!(d, u16, 6) }
+        Delete {
+            flow_id: get!(d, u32, 0),
+            flow_gen: get!(d, u16, 4),
+            reason: get!(d, u16, 6),
+        }
     }
 }
 
@@ -673,7 +719,11 @@ pub struct Load {
 impl Entry for Load {
     const SIZE: usize = 16;
     fn parse(d: &[u8]) -> Self {
-        Load { busy: get!(d, u32, 0), flows: get!(d, u32, 4), overload: get!(d, u64, 8) }
+        Load {
+            busy: get!(d, u32, 0),
+            flows: get!(d, u32, 4),
+            overload: get!(d, u64, 8),
+        }
     }
 }
 
@@ -687,7 +737,9 @@ pub struct Mark {
 impl Entry for Mark {
     const SIZE: usize = 8;
     fn parse(d: &[u8]) -> Self {
-        Mark { seq: get!(d, u64, 0) }
+        Mark {
+            seq: get!(d, u64, 0),
+        }
     }
 }
 
@@ -873,7 +925,11 @@ impl TableFlow {
     pub fn key(&self) -> [u8; 48] {
         let v4 = |addr: &[u8; 16]| addr[..10] == [0; 10] && addr[10..12] == [0xff; 2];
         let mut key = [0; 48];
-        key[41] = if v4(&self.addr_a) && v4(&self.addr_b) { 4 } else { 6 };
+        key[41] = if v4(&self.addr_a) && v4(&self.addr_b) {
+            4
+        } else {
+            6
+        };
         let skip = if key[41] == 4 { 12 } else { 0 };
         key[..16 - skip].copy_from_slice(&self.addr_a[skip..]);
         key[16..32 - skip].copy_from_slice(&self.addr_b[skip..]);
@@ -888,12 +944,21 @@ impl TableFlow {
 /// and how many there are.
 pub fn parse_table_header(d: &[u8], length: u64) -> Result<(u16, u32), Refused> {
     const MAGIC: u64 = 0x314c_4254_4d46_4e2d;
-    must(length >= 64 && d.len() >= 64 && get!(d, u64, 0) == MAGIC, FORMAT)?;
+    must(
+        length >= 64 && d.len() >= 64 && get!(d, u64, 0) == MAGIC,
+        FORMAT,
+    )?;
     must(get!(d, u16, 8) == ABI.into(), Refused("NFMETA_EABI"))?;
     let (entry_size, entry_offset) = (get!(d, u16, 12), get!(d, u16, 14));
     let (flows, instance) = (get!(d, u32, 16), get!(d, u32, 20));
-    must(entry_size == 64 && entry_offset >= 64 && entry_offset % 64 == 0, FORMAT)?;
+    must(
+        entry_size == 64 && entry_offset >= 64 && entry_offset % 64 == 0,
+        FORMAT,
+    )?;
     must((1..=1 << 26).contains(&flows) && instance != 0, FORMAT)?;
-    must(u64::from(entry_offset) + u64::from(flows) * 64 <= length, FORMAT)?;
+    must(
+        u64::from(entry_offset) + u64::from(flows) * 64 <= length,
+        FORMAT,
+    )?;
     Ok((entry_offset, flows))
 }

@@ -4,6 +4,7 @@
 //! A queue of a link, by the C functions of libnfmeta. C moves packets and messages;
 //! what is in them is read from memory here.
 
+use std::cell::Cell;
 use std::ffi::{c_void, CStr, CString};
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -63,7 +64,12 @@ extern "C" {
     fn nfmeta_version() -> *const c_char;
     fn nfmeta_eal_attach(opts: *const EalOpts) -> c_int;
     fn nfmeta_eal_detach();
-    fn nfmeta_link_attach(name: *const c_char, queue: u16, timeout_ms: u32, link: *mut Raw) -> c_int;
+    fn nfmeta_link_attach(
+        name: *const c_char,
+        queue: u16,
+        timeout_ms: u32,
+        link: *mut Raw,
+    ) -> c_int;
     fn nfmeta_link_check(link: Raw) -> c_int;
     fn nfmeta_link_detach(link: Raw) -> c_int;
     fn nfmeta_link_shared(link: Raw) -> *const u8;
@@ -87,7 +93,10 @@ impl Error {
     fn last(rc: c_int) -> Self {
         // SAFETY: a string of this thread, valid until the next error
         let text = unsafe { CStr::from_ptr(nfmeta_error()) };
-        Error { code: -rc, text: text.to_string_lossy().into_owned() }
+        Error {
+            code: -rc,
+            text: text.to_string_lossy().into_owned(),
+        }
     }
 
     /// The upfront NF is gone, or has cut this NF off: end the process.
@@ -114,7 +123,9 @@ fn check(rc: c_int) -> Result<c_int, Error> {
 /// Version of the library.
 pub fn version() -> String {
     // SAFETY: a constant string
-    unsafe { CStr::from_ptr(nfmeta_version()) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(nfmeta_version()) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Where the fields of struct rte_mbuf are, as the link says (section 7).
@@ -139,7 +150,12 @@ pub struct Options<'a> {
 }
 
 impl Options<'_> {
-    fn patiently(&self, end: Instant, again: &[i32], mut attempt: impl FnMut(u32) -> c_int) -> Result<(), Error> {
+    fn patiently(
+        &self,
+        end: Instant,
+        again: &[i32],
+        mut attempt: impl FnMut(u32) -> c_int,
+    ) -> Result<(), Error> {
         const SLICE: Duration = Duration::from_millis(200);
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -203,7 +219,14 @@ impl Link {
         let mut link = Link {
             raw,
             queue: o.queue,
-            field: Field { flag: 0, key: 0, offset: 0, seal_offset: 0, placement: 0, size: 0 },
+            field: Field {
+                flag: 0,
+                key: 0,
+                offset: 0,
+                seal_offset: 0,
+                placement: 0,
+                size: 0,
+            },
             mbuf: Layout::default(),
             carrier: 0,
             refused: 0,
@@ -246,9 +269,21 @@ impl Link {
     /// Packets, up to BURST; they go back when the burst is dropped.
     #[inline]
     pub fn recv_burst(&self) -> Burst<'_> {
-        let mut burst = Burst { link: self, mbufs: [ptr::null_mut(); BURST], how: [abi::FORWARD; BURST], n: 0 };
+        let mut burst = Burst {
+            link: self,
+            mbufs: [ptr::null_mut(); BURST],
+            how: Default::default(),
+            n: 0,
+        };
         // SAFETY: there is room for BURST; NULL: no records wanted
-        let n = unsafe { nfmeta_recv_burst(self.raw, burst.mbufs.as_mut_ptr(), ptr::null_mut(), BURST as u16) };
+        let n = unsafe {
+            nfmeta_recv_burst(
+                self.raw,
+                burst.mbufs.as_mut_ptr(),
+                ptr::null_mut(),
+                BURST as u16,
+            )
+        };
         burst.n = usize::from(n);
         if self.field.placement != abi::HEADROOM {
             for m in &burst.mbufs[..burst.n] {
@@ -296,8 +331,14 @@ impl Link {
     pub fn reply(&self, verdicts: &[Verdict]) -> Result<bool, Error> {
         let entries: Vec<u8> = verdicts.iter().flat_map(|v| v.put()).collect();
         // SAFETY: so many entries are there
-        let rc =
-            unsafe { nfmeta_flow_reply(self.raw, abi::VERDICT, entries.as_ptr().cast(), verdicts.len() as u16) };
+        let rc = unsafe {
+            nfmeta_flow_reply(
+                self.raw,
+                abi::VERDICT,
+                entries.as_ptr().cast(),
+                verdicts.len() as u16,
+            )
+        };
         if rc == -code::EAGAIN {
             return Ok(false);
         }
@@ -306,7 +347,10 @@ impl Link {
 
     /// What the library counted: name of the state, gaps, stale messages.
     pub fn flow_stats(&self) -> Result<(&'static str, u64, u64), Error> {
-        let mut s = FlowStats { sz: std::mem::size_of::<FlowStats>() as u32, ..Default::default() };
+        let mut s = FlowStats {
+            sz: std::mem::size_of::<FlowStats>() as u32,
+            ..Default::default()
+        };
         // SAFETY: sz says how much room there is
         check(unsafe { nfmeta_flow_stats(self.raw, self.queue, &mut s) })?;
         let sync = ["off", "lost", "loading", "synced"].get(s.state as usize);
@@ -338,7 +382,7 @@ pub fn prefetch<T>(at: *const T) {
 pub struct Burst<'a> {
     link: &'a Link,
     mbufs: [Mbuf; BURST],
-    how: [u8; BURST],
+    how: [Cell<u8>; BURST], // FORWARD, which is 0, until it is set
     n: usize,
 }
 
@@ -358,12 +402,12 @@ impl Burst<'_> {
     /// The packets, in the order received.
     #[inline]
     pub fn packets(&self) -> impl Iterator<Item = Packet<'_>> + '_ {
-        self.mbufs[..self.n].iter().map(move |m| Packet { mbuf: *m, link: self.link })
-    }
-
-    /// What is to happen to packet i: FORWARD, if nothing is said.
-    pub fn set(&mut self, i: usize, how: u8) {
-        self.how[..self.n][i] = how;
+        let packets = self.mbufs[..self.n].iter().zip(&self.how);
+        packets.map(move |(m, how)| Packet {
+            mbuf: *m,
+            how,
+            link: self.link,
+        })
     }
 }
 
@@ -371,7 +415,14 @@ impl Drop for Burst<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: n packets that are held
-        unsafe { nfmeta_return_burst(self.link.raw, self.mbufs.as_ptr(), self.how.as_ptr(), self.n as u16) };
+        unsafe {
+            nfmeta_return_burst(
+                self.link.raw,
+                self.mbufs.as_ptr(),
+                self.how.as_ptr().cast(),
+                self.n as u16,
+            )
+        };
     }
 }
 
@@ -379,10 +430,16 @@ impl Drop for Burst<'_> {
 #[derive(Clone, Copy)]
 pub struct Packet<'a> {
     mbuf: Mbuf,
+    how: &'a Cell<u8>,
     link: &'a Link,
 }
 
 impl<'a> Packet<'a> {
+    /// What is to happen to it: FORWARD, if nothing is said.
+    pub fn set(&self, how: u8) {
+        self.how.set(how);
+    }
+
     /// A field of the mbuf.
     #[inline]
     fn get<T>(&self, at: usize) -> T {
@@ -404,7 +461,11 @@ impl<'a> Packet<'a> {
         if self.get::<u64>(layout.ol_flags) & f.flag == 0 {
             return None;
         }
-        let base = if f.placement == abi::HEADROOM { self.get::<Mbuf>(layout.buf_addr) } else { self.mbuf };
+        let base = if f.placement == abi::HEADROOM {
+            self.get::<Mbuf>(layout.buf_addr)
+        } else {
+            self.mbuf
+        };
         // SAFETY: the link says that record and seal are there
         let (place, seal) = unsafe {
             let seal = base.add(f.seal_offset.into());
@@ -423,7 +484,9 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn first(&self) -> &'a [u8] {
         let layout = &self.link.mbuf;
-        let data = self.get::<Mbuf>(layout.buf_addr).wrapping_add(self.get::<u16>(layout.data_off).into());
+        let data = self
+            .get::<Mbuf>(layout.buf_addr)
+            .wrapping_add(self.get::<u16>(layout.data_off).into());
         // SAFETY: so DPDK says where a segment's bytes are
         unsafe { slice::from_raw_parts(data, self.get::<u16>(layout.data_len).into()) }
     }
@@ -433,7 +496,7 @@ impl<'a> Packet<'a> {
         let next = self.link.mbuf.next;
         let after = move |p: &Packet<'a>| {
             let mbuf: Mbuf = p.get(next);
-            (!mbuf.is_null()).then(|| Packet { mbuf, link: p.link })
+            (!mbuf.is_null()).then(|| Packet { mbuf, ..*p })
         };
         std::iter::successors(Some(*self), after).map(|p| p.first())
     }
