@@ -580,6 +580,7 @@ START_TEST(fenced)
 	ck_assert_uint_ge(gone, 5);
 	ck_assert_int_eq(nfmeta_link_peer(link_p, 0), NFMETA_PEER_NONE);
 	all_back(true);
+	ck_assert_uint_eq(send(256), 256); /* there is room for all */
 
 	next = START("stand", prefix_of(""), "t");
 	ck_said(&next, 0);
@@ -795,6 +796,7 @@ START_TEST(messages_too)
 		if (_i == 1)
 			ck_assert_uint_eq(rte_ring_count(rte_ring_lookup("nfm.t.f0")), 0);
 	}
+	ck_assert_uint_eq(send(256), 256); /* there is room for all */
 	ck_ok(nfmeta_link_destroy(link_p, NULL));
 	pool_is_exact(0);
 	remove_dead_lcores();
