@@ -382,8 +382,10 @@ receive(struct core *c)
 	c->dry = c->n == 0;
 	if (!c->dry) {
 		c->last_us = c->now_us;
-		if (unlikely(c->first_us == 0))
+		if (unlikely(c->first_us == 0)) {
 			c->first_us = c->now_us;
+			c->cpu_before = cpu_ns();
+		}
 	}
 	for (k = 0; k < c->n && c->link != NULL; k++)
 		nfmeta_record_prefetch(&c->field, c->pkts[k]);
@@ -589,7 +591,8 @@ core_stop(struct core *c)
 	if (!c->started)
 		return;
 	c->started = false;
-	c->c.cpu_ns += cpu_ns() - c->cpu_before;
+	if (c->first_us != 0)
+		c->c.cpu_ns += cpu_ns() - c->cpu_before;
 	for (k = 0; k < c->n_held; k++) {
 		core_item_free(c, c->held[k].item);
 		if (!c->gone)

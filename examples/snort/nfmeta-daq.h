@@ -177,7 +177,7 @@ struct counts {
 	uint64_t flows_began, flows_ended;	 /* told to the engine */
 	uint64_t deletes_in, deletes_matched;
 	uint64_t messages, snapshots, resets;
-	uint64_t cpu_ns; /* of the thread that starts and stops, in between */
+	uint64_t cpu_ns; /* of the thread that starts and stops, from the first packet */
 };
 #define COUNTS (sizeof(struct counts) / sizeof(uint64_t))
 
