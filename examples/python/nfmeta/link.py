@@ -6,6 +6,7 @@ C moves packets and messages; what is in them Python reads from memory itself (a
 """
 
 import ctypes
+import signal
 import time
 from ctypes import c_char_p, c_int, c_uint16, c_uint32, c_uint64, c_uint8, c_void_p, string_at
 from struct import Struct
@@ -81,6 +82,23 @@ def _patiently(attempt, timeout, again):
             raise Error(rc)
 
 
+class _Undisturbed:
+    """No signal comes in between, and so no exception of a handler."""
+
+    ALL = signal.valid_signals()
+
+    def __enter__(self):
+        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, self.ALL)
+        except BaseException:  # of one that came before
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
+            raise
+
+    def __exit__(self, *_):
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
+
+
 class _Mbuf:
     """Where the fields of struct rte_mbuf are, as the link says (section 7)."""
 
@@ -111,6 +129,8 @@ class Packet:
 
     def read(self, offset, size):
         """So many bytes of the packet from there on, less at its end."""
+        if offset < 0 or size < 0:
+            raise ValueError(f"offset {offset}, size {size}: both are 0 or more")
         if offset + size <= self._data_len:
             return string_at(self._start + offset, size)
         return self.data[offset : offset + size] if offset < self.length else b""
@@ -162,7 +182,7 @@ class Link:
         self.field, self.carrier = shared.field, shared.flow_carrier
         self._mbuf = _Mbuf(shared.mbuf_layout)
         self._pkts = (c_uint64 * BURST)()
-        self._held = {}  # by address: given back if the NF fails
+        self._held = {}  # address: FORWARD, as it goes back if the NF fails
         self._batch = c_void_p()
         self._told = 0
         self.busy = 0.0  # seconds with packets in bursts()
@@ -178,14 +198,23 @@ class Link:
         """Gives back what is held, and leaves the queue."""
         if self._link is None:
             return
-        link, self._link = self._link, None
+        link = self._link
         try:
             # packets of a link that is gone must not be touched
-            if _link_check(link) in (0, -ECLOSING) and self._held:
-                self._give_back(link, list(self._held.values()))
-            _try(_link_detach(link))
+            if _link_check(link) in (0, -ECLOSING):
+                self._give_back(list(self._held.items()))
         finally:
-            _eal_detach()
+            self._link = None
+            self._held.clear()
+            try:
+                _try(_link_detach(link))
+            finally:
+                _eal_detach()
+
+    def _open(self):
+        if self._link is None:
+            raise ValueError(f"link {self.name} is closed")
+        return self._link
 
     # ---- packets
 
@@ -212,29 +241,40 @@ class Link:
 
     def recv_burst(self):
         """Packets, up to BURST of them; none: there are none now."""
-        n = _recv_burst(self._link, self._pkts, None, BURST)
-        packets = [self._packet(address) for address in self._pkts[:n]]
-        for p in packets:
-            self._held[p.mbuf] = p
-        return packets
+        link = self._open()
+        # An exception in between, as Ctrl-C is one, must not lose what C has given.
+        with _Undisturbed():
+            n = _recv_burst(link, self._pkts, None, BURST)
+            addresses = self._pkts[:n]
+            self._held.update(dict.fromkeys(addresses, abi.FORWARD))
+        return [self._packet(address) for address in addresses]
 
-    def _give_back(self, link, packets):
-        for i in range(0, len(packets), BURST):
-            part = packets[i : i + BURST]
+    def _give_back(self, held):
+        for i in range(0, len(held), BURST):
+            part = held[i : i + BURST]
             n = len(part)
-            self._pkts[:n] = [p.mbuf for p in part]
-            if _return_burst(link, self._pkts, bytes([p.how for p in part]), n) != n:
-                raise ValueError("packets were given back that are not held")
+            how = bytes([h for _, h in part])
+            with _Undisturbed():
+                self._pkts[:n] = [address for address, _ in part]
+                _return_burst(self._link, self._pkts, how, n)
+                for address, _ in part:
+                    del self._held[address]
 
     def return_burst(self, packets):
-        """Gives packets back, each as its .how says."""
+        """Gives packets back, each as its .how says; all of them or none."""
+        if self._link is None:
+            return  # close() has given them back
+        held = {p.mbuf: p.how for p in packets}
         for p in packets:
-            del self._held[p.mbuf]  # KeyError: was given back before
-        self._give_back(self._link, packets)
+            if p.mbuf not in self._held:
+                raise ValueError("a packet is given back that is not held")
+            if p.how not in (abi.FORWARD, abi.DROP, abi.BACKWARD):
+                raise ValueError(f"how {p.how!r}: FORWARD, DROP or BACKWARD is wanted")
+        self._give_back(list(held.items()))
 
     def check(self):
         """False: the link closes.  Raises Error when it is gone (EPRIMARYGONE, EFENCED)."""
-        rc = _link_check(self._link)
+        rc = _link_check(self._open())
         if rc == -ECLOSING:
             return False
         _try(rc)
@@ -272,12 +312,12 @@ class Link:
 
     def subscribe(self, *types):
         """Says which messages this NF wants; SNAPSHOT and RESET come with any."""
-        _try(_flow_subscribe(self._link, sum(1 << t for t in types)))
+        _try(_flow_subscribe(self._open(), sum(1 << t for t in types)))
 
     def messages(self):
         """The messages whose turn it is.  After every burst, all of them."""
         while True:
-            rc = _flow_next(self._link, ctypes.byref(self._batch))
+            rc = _flow_next(self._open(), ctypes.byref(self._batch))
             if rc == 0:
                 return
             self._told += 1
@@ -293,7 +333,9 @@ class Link:
 
     def flow_reply(self, type, entries):
         """Tells the upfront NF.  False: there is no room now, try again later."""
-        rc = _flow_reply(self._link, type, abi.pack_entries(entries), len(entries))
+        if not entries or not 0 <= type < 256:
+            raise ValueError(f"type {type} with {len(entries)} entries: a type is 0 to 255, and one entry is wanted")
+        rc = _flow_reply(self._open(), type, abi.pack_entries(entries), len(entries))
         if rc == -EAGAIN:
             return False
         _try(rc)
@@ -303,7 +345,7 @@ class Link:
         """What the library counted: sync (name of the state), gaps, stale."""
         stats = Struct("<II9QII")
         data = ctypes.create_string_buffer(stats.pack(stats.size, *bytes(12)), stats.size)
-        _try(_flow_stats(self._link, self.queue, data))
+        _try(_flow_stats(self._open(), self.queue, data))
         values = stats.unpack(data)
         return {
             "sync": ("off", "lost", "loading", "synced")[values[1]],
