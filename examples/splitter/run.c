@@ -140,11 +140,24 @@ tick(struct splitter *s, uint64_t now)
 
 /* ---- start, run, end ------------------------------------------------------------------ */
 
+/* Is there an NF; with "busy": one that has packets? */
+static bool
+served(struct splitter *s, bool busy)
+{
+	bool any = false;
+	uint16_t q;
+
+	for (q = 0; q < s->o->queues; q++) /* all: one that died is buried */
+		if (!busy || s->way[q].sent != s->way[q].back)
+			any |= peer_of(s, q) == NFMETA_PEER_ALIVE;
+	return any;
+}
+
 static int
 wait_for_nfs(struct splitter *s)
 {
 	uint64_t until = rte_rdtsc() + s->o->wait_nf * s->hz;
-	uint16_t q = 0;
+	uint16_t q;
 
 	if (!s->o->quiet)
 		note("link \"%s\" is ready: %u queue%s, file prefix %s", s->o->link, s->o->queues,
@@ -152,8 +165,10 @@ wait_for_nfs(struct splitter *s)
 	if (s->o->wait_nf == 0)
 		return 0;
 	for (;;) {
-		while (q < s->o->queues && nfmeta_link_peer(s->link, q) == NFMETA_PEER_ALIVE)
-			q++;
+		served(s, false); /* one that died meanwhile is buried: another may come */
+		for (q = 0; q < s->o->queues; q++)
+			if (nfmeta_link_peer(s->link, q) != NFMETA_PEER_ALIVE)
+				break;
 		if (q == s->o->queues)
 			return 0;
 		if (stop_asked()) {
@@ -182,19 +197,6 @@ welcome(struct splitter *s)
 			rte_delay_us_sleep(100);
 		now = rte_rdtsc();
 	}
-}
-
-/* Is there an NF; with "busy": one that has packets? */
-static bool
-served(struct splitter *s, bool busy)
-{
-	bool any = false;
-	uint16_t q;
-
-	for (q = 0; q < s->o->queues; q++) /* all: one that died is buried */
-		if (!busy || s->way[q].sent != s->way[q].back)
-			any |= peer_of(s, q) == NFMETA_PEER_ALIVE;
-	return any;
 }
 
 /*
