@@ -299,6 +299,14 @@ skip(struct core *c, struct rte_mbuf *m, uint64_t *why, bool drop)
 		core_give_back(c, m, drop ? NFMETA_DROP : NFMETA_FORWARD);
 }
 
+static bool
+matches(const struct core *c, const struct item *i)
+{
+	struct pcap_pkthdr h = {.caplen = i->len, .len = i->whole};
+
+	return pcap_offline_filter(&c->filter, &h, i->data) != 0;
+}
+
 /* The packet at hand, or what has to be told before it; NULL: it is none for the engine. */
 static struct item *
 next_packet(struct core *c)
@@ -316,8 +324,7 @@ next_packet(struct core *c)
 		skip(c, m, &c->c.no_room, false);
 		return NULL;
 	}
-	if (unlikely(c->filter.bf_insns != NULL) &&
-	    bpf_filter(c->filter.bf_insns, i->data, i->whole, i->len) == 0) {
+	if (unlikely(c->filter.bf_insns != NULL) && !matches(c, i)) {
 		skip(c, m, &c->c.filtered, false);
 		return NULL;
 	}
