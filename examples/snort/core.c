@@ -193,9 +193,8 @@ core_finish(struct core *c, struct item *i, enum verdict v)
 	if (!c->o.is_inline)
 		how = NFMETA_FORWARD;
 	core_item_free(c, i);
-	if (unlikely(c->gone))
-		return;
-	core_give_back(c, i->m, how);
+	if (likely(!c->gone))
+		core_give_back(c, i->m, how);
 	if (unlikely(!c->started))
 		stop_for_good(c);
 }
@@ -367,13 +366,19 @@ next_held(struct core *c)
 static void
 check(struct core *c)
 {
+	uint64_t came, lost;
 	int rc;
 
 	c->checked = c->now_us;
 	flows_send(c);
 	rc = c->source->check(c);
 	c->closing = rc == ST_END;
-	c->gone = rc == ST_ERROR;
+	if (rc != ST_ERROR)
+		return;
+	core_came(c, &came, &lost); /* what is asked for from now on */
+	c->came = came;
+	c->lost = lost;
+	c->gone = true;
 }
 
 static void

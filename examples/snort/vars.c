@@ -89,7 +89,7 @@ choice(const char *name, const char *text, const char *words, int *out, char *er
 	int i;
 
 	for (i = 0; *w != '\0'; i++) {
-		if (strncmp(w, text, len) == 0 && (w[len] == ' ' || w[len] == '\0') && len > 0) {
+		if (strcspn(w, " ") == len && strncmp(w, text, len) == 0) {
 			*out = i;
 			return 0;
 		}
