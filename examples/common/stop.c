@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The libnfmeta authors
  */
 #include <signal.h>
-#include <string.h>
 
 #include "common.h"
 
@@ -19,11 +18,8 @@ on_hangup(int sig)
 void
 reload_install(void)
 {
-	struct sigaction sa;
+	struct sigaction sa = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
 
-	memset(&sa, 0, sizeof(sa));
-	sa.sa_handler = on_hangup;
-	sa.sa_flags = SA_RESTART;
 	sigaction(SIGHUP, &sa, NULL);
 }
 
@@ -46,10 +42,8 @@ on_signal(int sig)
 void
 stop_install(void)
 {
-	struct sigaction sa;
+	struct sigaction sa = {.sa_handler = on_signal};
 
-	memset(&sa, 0, sizeof(sa));
-	sa.sa_handler = on_signal;
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sa.sa_handler = SIG_IGN; /* a reader that went away shows as a failed write */
