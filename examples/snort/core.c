@@ -17,6 +17,7 @@
 #define CHECK_US 500000 /* between two looks whether the link is still there */
 #define CHECK_IDLE_US 100000
 #define TRUST_TIME_S 10 /* a record's time that is further from the clock is a replayed one */
+#define FETCH_BYTES UINT64_C(1536)
 #define RETRY_US 100000 /* RETRY: until the next try */
 #define RETRY_MAX 20	/* tries; then the packet is blocked */
 
@@ -152,11 +153,37 @@ stop_for_good(struct core *c)
 	stats_write(c);
 }
 
+/*
+ * What the engine touches for a packet is fetched one packet before: fetched at once for a
+ * whole batch it would be more than fits. Where checksums are not computed, copying the
+ * payload would wait for it instead.
+ */
+static void
+fetch(const struct core *c, const struct item *i)
+{
+	const uint8_t *data = i->data;
+	uint32_t at, k;
+
+	for (at = 0; at < RTE_MIN(i->len, FETCH_BYTES); at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(data + at);
+	if (!c->near || i->near == NULL)
+		return;
+	for (k = 0; k < NFMETA_DAQ_NEAR; k++) {
+		data = i->near[k].at;
+		for (at = 0; at < RTE_MIN(i->near[k].bytes, FETCH_BYTES); at += RTE_CACHE_LINE_SIZE)
+			rte_prefetch0(data + at);
+	}
+}
+
 void
 core_finish(struct core *c, struct item *i, enum verdict v)
 {
 	uint8_t how = NFMETA_FORWARD;
 
+	if (i->next != NULL && i->next->next != NULL && i->next->next->kind == KIND_PACKET)
+		fetch(c, i->next->next);
+	if (unlikely(i->index == 0) && i->near != NULL && i->near[0].at != NULL)
+		c->near = true; /* looked for in one of the items only: it is a line per flow */
 	if (i->kind != KIND_PACKET) {
 		core_item_free(c, i);
 		if (unlikely(!c->started))
@@ -259,17 +286,6 @@ count_record(struct core *c, const struct item *i)
 		c->c.checksum_unknown++;
 }
 
-static void
-get_record(const struct core *c, const struct rte_mbuf *m, struct nfmeta_record *r)
-{
-	if (c->link == NULL || c->o.ignore_records)
-		r->size = 0;
-	else
-		nfmeta_record_get(&c->field, m, r);
-	if (r->size == 0)
-		r->flags = 0;
-}
-
 /* The flow of this one has a packet that waits for its next try. */
 static bool
 flow_is_held(const struct core *c, const struct item *i)
@@ -313,11 +329,8 @@ next_packet(struct core *c)
 	struct rte_mbuf *m = c->pkts[c->at];
 	struct item *i = c->free[c->n_free - 1], *before;
 
-	if (c->at + 1 < c->n) {
+	if (c->at + 1 < c->n)
 		rte_prefetch0(rte_pktmbuf_mtod(c->pkts[c->at + 1], const void *));
-		if (c->pages != NULL)
-			flows_prefetch(c, c->pkts[c->at + 1]);
-	}
 	i->m = m;
 	if (unlikely(set_data(c, i) != 0)) {
 		skip(c, m, &c->c.no_room, false);
@@ -327,7 +340,7 @@ next_packet(struct core *c)
 		skip(c, m, &c->c.filtered, false);
 		return NULL;
 	}
-	get_record(c, m, &i->r);
+	i->r = c->recs[c->at];
 	if (unlikely(c->n_held > 0) && flow_is_held(c, i)) {
 		skip(c, m, &c->c.retry_dropped, c->o.is_inline);
 		return NULL;
@@ -344,6 +357,7 @@ next_packet(struct core *c)
 	c->c.segmented += m->nb_segs > 1;
 	c->c.truncated += i->len < i->whole;
 	i->first = false;
+	i->near = NULL;
 	i->why = i->tries = 0;
 	i->app_id = i->r.size >= NFMETA_RECORD_WIDE ? i->r.app_id : 0;
 	count_record(c, i);
@@ -384,8 +398,6 @@ check(struct core *c)
 static void
 receive(struct core *c)
 {
-	uint16_t k;
-
 	look_at_clock(c);
 	if (unlikely(c->now_us - c->checked > CHECK_US))
 		check(c);
@@ -399,12 +411,14 @@ receive(struct core *c)
 			c->cpu_before = cpu_ns();
 		}
 	}
-	for (k = 0; k < c->n && c->link != NULL; k++)
-		nfmeta_record_prefetch(&c->field, c->pkts[k]);
+	if (c->link == NULL || c->o.ignore_records)
+		return;
+	nfmeta_record_get_burst(&c->field, c->pkts, c->recs, c->n);
+	flows_prefetch(c, c->recs, c->n);
 }
 
-struct item *
-core_next(struct core *c, int *status)
+static struct item *
+next_item(struct core *c, int *status)
 {
 	struct item *i;
 
@@ -431,6 +445,20 @@ core_next(struct core *c, int *status)
 		}
 		receive(c);
 	}
+}
+
+struct item *
+core_next(struct core *c, int *status)
+{
+	struct item *i = next_item(c, status);
+
+	if (i == NULL)
+		return NULL;
+	if (c->newest != NULL)
+		c->newest->next = i;
+	c->newest = i;
+	i->next = NULL;
+	return i;
 }
 
 /* Nothing came: spin, then pause, then sleep. */

@@ -39,8 +39,9 @@ _Static_assert((int)DAQ_VERDICT_PASS == (int)VERDICT_PASS &&
 		       (int)DAQ_VERDICT_BLACKLIST == (int)VERDICT_BLACKLIST &&
 		       (int)DAQ_VERDICT_IGNORE == (int)VERDICT_IGNORE,
 	       "verdicts");
-_Static_assert(NFMETA_DAQ_SLOT > DAQ_PKT_META_TCP_ACK_DATA && NFMETA_DAQ_SLOT < DAQ_MSG_META_SLOTS,
-	       "a slot that libdaq does not use");
+_Static_assert(NFMETA_DAQ_NEAR_SLOT > DAQ_PKT_META_TCP_ACK_DATA &&
+		       NFMETA_DAQ_SLOT < DAQ_MSG_META_SLOTS,
+	       "slots that libdaq does not use");
 
 static DAQ_BaseAPI_t base;
 
@@ -278,6 +279,7 @@ fill_packet(struct daq3 *d, struct desc *e, struct item *i)
 	e->msg.hdr_len = sizeof(*h);
 	e->msg.data = i->data;
 	e->msg.data_len = i->len;
+	e->msg.meta[NFMETA_DAQ_NEAR_SLOT] = i->near;
 	if (r->size == 0)
 		return;
 	e->msg.meta[NFMETA_DAQ_SLOT] = &i->r;

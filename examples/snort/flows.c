@@ -14,29 +14,57 @@
 #define PAGE_IDS 4096
 #define PAGES (UINT32_MAX / PAGE_IDS + 1)
 
-static struct flow *
+struct page {
+	struct mark marks[PAGE_IDS];
+	struct nfmeta_daq_near near[PAGE_IDS][NFMETA_DAQ_NEAR];
+	struct flow *flows; /* PAGE_IDS of them, once something of one was worth it */
+};
+
+static struct mark *
 known(const struct core *c, uint32_t id)
 {
-	struct flow *page = c->pages[id / PAGE_IDS];
+	struct page *page = c->pages[id / PAGE_IDS];
 
-	return page != NULL ? &page[id % PAGE_IDS] : NULL;
+	return page != NULL ? &page->marks[id % PAGE_IDS] : NULL;
 }
 
 /* NULL: no memory, and nothing is known of the flow. */
-static struct flow *
+static struct mark *
 find(struct core *c, uint32_t id)
 {
-	struct flow **page = &c->pages[id / PAGE_IDS];
+	struct page **page = &c->pages[id / PAGE_IDS];
 
 	if (unlikely(*page == NULL)) {
-		*page = aligned_alloc(64, PAGE_IDS * sizeof(**page));
+		*page = aligned_alloc(64, RTE_ALIGN(sizeof(**page), 64));
 		if (*page == NULL)
 			return NULL;
-		memset(*page, 0, PAGE_IDS * sizeof(**page));
+		memset(*page, 0, sizeof(**page));
 		if (c->pages_used <= id / PAGE_IDS)
 			c->pages_used = id / PAGE_IDS + 1;
 	}
-	return &(*page)[id % PAGE_IDS];
+	return &(*page)->marks[id % PAGE_IDS];
+}
+
+/* Of a flow that has a mark. */
+static struct nfmeta_daq_near *
+near(const struct core *c, uint32_t id)
+{
+	return c->pages[id / PAGE_IDS]->near[id % PAGE_IDS];
+}
+
+/* Of a flow that has a mark. NULL: no memory. */
+static struct flow *
+details(struct core *c, uint32_t id)
+{
+	struct page *page = c->pages[id / PAGE_IDS];
+
+	if (unlikely(page->flows == NULL)) {
+		page->flows = aligned_alloc(64, PAGE_IDS * sizeof(*page->flows));
+		if (page->flows == NULL)
+			return NULL;
+		memset(page->flows, 0, PAGE_IDS * sizeof(*page->flows));
+	}
+	return &page->flows[id % PAGE_IDS];
 }
 
 int
@@ -63,33 +91,43 @@ flows_stop(struct core *c)
 {
 	uint32_t i;
 
-	for (i = 0; c->pages != NULL && i < c->pages_used; i++)
+	for (i = 0; c->pages != NULL && i < c->pages_used; i++) {
+		if (c->pages[i] != NULL)
+			free(c->pages[i]->flows);
 		free(c->pages[i]);
+	}
 	free(c->pages);
 	c->pages = NULL;
 	c->pages_used = 0;
 	c->sweep = NO_SWEEP;
 	c->batch = NULL;
 	c->verdicts = 0;
-	c->mark = 0;
+	c->snapshot = 0;
+	c->near = false;
 }
 
 /* ---- begin and end, for the engine ------------------------------------------------ */
 
 /* NULL: the engine does not want to know. */
 static struct item *
-tell(struct core *c, enum kind kind, uint32_t id, const struct flow *f, uint16_t reason)
+tell(struct core *c, enum kind kind, uint32_t id, const struct mark *k, uint16_t reason)
 {
 	struct item *i;
+	struct flow *f;
 
 	if (c->o.flow_messages == TELL_NONE ||
 	    (kind == KIND_BEGAN && c->o.flow_messages == TELL_END))
+		return NULL;
+	f = details(c, id);
+	if (f == NULL)
 		return NULL;
 	i = core_item(c, kind);
 	i->id = id;
 	i->reason = reason;
 	i->ts = c->now;
 	i->flow = *f;
+	i->flow.gen = k->gen;
+	i->flow.app_id = k->app_id;
 	i->m = NULL;
 	i->data = NULL;
 	i->len = 0;
@@ -99,12 +137,12 @@ tell(struct core *c, enum kind kind, uint32_t id, const struct flow *f, uint16_t
 }
 
 static struct item *
-end(struct core *c, uint32_t id, struct flow *f, uint16_t reason)
+end(struct core *c, uint32_t id, struct mark *k, uint16_t reason)
 {
-	if ((f->state & FLOW_OPEN) == 0)
+	if ((k->state & FLOW_OPEN) == 0)
 		return NULL;
-	f->state = 0;
-	return tell(c, KIND_ENDED, id, f, reason);
+	k->state = 0;
+	return tell(c, KIND_ENDED, id, k, reason);
 }
 
 /* ---- packets ----------------------------------------------------------------------- */
@@ -158,7 +196,7 @@ learn(struct core *c, struct flow *f, const struct rte_mbuf *m, const struct nfm
 	bool reverse = (r->flags & NFMETA_FLOW_REVERSE) != 0, v4;
 	uint32_t len = m->data_len;
 
-	memset(f->packets, 0, sizeof(*f) - offsetof(struct flow, packets));
+	memset(f, 0, sizeof(*f));
 	f->began = c->now_us;
 	f->tenant = r->tenant;
 	f->port = r->port;
@@ -181,43 +219,56 @@ learn(struct core *c, struct flow *f, const struct rte_mbuf *m, const struct nfm
 }
 
 void
-flows_prefetch(const struct core *c, const struct rte_mbuf *m)
+flows_prefetch(const struct core *c, const struct nfmeta_record *recs, uint16_t n)
 {
-	const struct nfmeta_record *r = nfmeta_record_peek(&c->field, m);
+	const struct page *page;
+	uint32_t at;
+	uint16_t i;
 
-	if (r != NULL && names_flow(r))
-		rte_prefetch0(known(c, r->flow_id));
+	for (i = 0; i < n; i++) {
+		page = names_flow(&recs[i]) ? c->pages[recs[i].flow_id / PAGE_IDS] : NULL;
+		if (unlikely(page == NULL))
+			continue;
+		at = recs[i].flow_id % PAGE_IDS;
+		rte_prefetch0(&page->marks[at]);
+		if (c->near)
+			rte_prefetch0(page->near[at]);
+	}
 }
 
 struct item *
 flows_before(struct core *c, const struct rte_mbuf *m, const struct nfmeta_record *r)
 {
-	struct flow *f = find(c, r->flow_id);
-	uint32_t app_id;
+	struct mark *k = find(c, r->flow_id);
+	struct flow *f;
 	struct item *i;
 
-	if (unlikely(f == NULL))
+	if (unlikely(k == NULL))
 		return NULL;
-	if (likely((f->state & FLOW_OPEN) != 0 && f->gen == r->flow_gen))
+	if (likely((k->state & FLOW_OPEN) != 0 && k->gen == r->flow_gen))
 		return NULL;
-	if ((f->state & FLOW_OPEN) != 0) { /* its DELETE was lost */
-		i = end(c, r->flow_id, f, NFMETA_END_NONE);
+	if ((k->state & FLOW_OPEN) != 0) { /* its DELETE was lost */
+		i = end(c, r->flow_id, k, NFMETA_END_NONE);
 		if (i != NULL)
 			return i;
 	}
-	app_id = f->gen == r->flow_gen ? f->app_id : 0; /* NEW may have told it */
-	f->gen = r->flow_gen;
-	f->said = NFMETA_ACTION_NONE;
-	learn(c, f, m, r);
-	f->app_id = app_id;
-	f->mark = c->mark;
-	f->state = FLOW_OPEN | FLOW_FRESH;
-	return tell(c, KIND_BEGAN, r->flow_id, f, 0);
+	if (k->gen != r->flow_gen) /* else NEW may have told it */
+		k->app_id = 0;
+	k->gen = r->flow_gen;
+	k->said = NFMETA_ACTION_NONE;
+	k->seen = c->snapshot;
+	k->state = FLOW_OPEN | FLOW_FRESH;
+	memset(near(c, r->flow_id), 0, NFMETA_DAQ_NEAR * sizeof(struct nfmeta_daq_near));
+	f = details(c, r->flow_id);
+	if (f != NULL)
+		learn(c, f, m, r);
+	return tell(c, KIND_BEGAN, r->flow_id, k, 0);
 }
 
 void
 flows_packet(struct core *c, struct item *i)
 {
+	struct mark *k;
 	struct flow *f;
 	int side;
 
@@ -225,31 +276,36 @@ flows_packet(struct core *c, struct item *i)
 		i->first = (i->r.flags & NFMETA_FLOW_NEW) != 0;
 		return;
 	}
-	f = known(c, i->r.flow_id);
-	if (unlikely(f == NULL))
+	k = known(c, i->r.flow_id);
+	if (unlikely(k == NULL))
 		return;
-	side = (i->r.flags & NFMETA_FLOW_REVERSE) != 0;
-	f->packets[side]++;
-	f->bytes[side] += i->whole;
-	f->mark = c->mark;
-	i->first = (f->state & FLOW_FRESH) != 0;
-	f->state = FLOW_OPEN;
+	if (c->o.flow_messages != TELL_NONE && (f = details(c, i->r.flow_id)) != NULL) {
+		side = (i->r.flags & NFMETA_FLOW_REVERSE) != 0;
+		f->packets[side]++;
+		f->bytes[side] += i->whole;
+	}
+	k->seen = c->snapshot;
+	i->near = near(c, i->r.flow_id);
+	i->first = (k->state & FLOW_FRESH) != 0;
+	k->state = FLOW_OPEN;
 	if (i->app_id == 0)
-		i->app_id = f->app_id;
+		i->app_id = k->app_id;
 	else
-		f->app_id = i->app_id;
+		k->app_id = i->app_id;
 }
 
 /* ---- what is told ----------------------------------------------------------------------- */
 
 static void
-counters(struct core *c, struct flow *f, const struct nfmeta_flow_counters *n)
+counters(struct core *c, const struct mark *k, const struct nfmeta_flow_counters *n)
 {
+	struct flow *f;
 	int side;
 
-	if ((f->state & FLOW_OPEN) == 0 || f->gen != n->flow_gen)
+	if ((k->state & FLOW_OPEN) == 0 || k->gen != n->flow_gen)
 		return;
-	for (side = 0; side < 2; side++) { /* so far, not since the last time */
+	f = details(c, n->flow_id);
+	for (side = 0; f != NULL && side < 2; side++) { /* so far, not since the last time */
 		c->c.shunted_packets += (uint32_t)n->packets[side] - f->passed_packets[side];
 		c->c.shunted_bytes += n->bytes[side] - f->passed_bytes[side];
 		f->passed_packets[side] = (uint32_t)n->packets[side];
@@ -259,20 +315,20 @@ counters(struct core *c, struct flow *f, const struct nfmeta_flow_counters *n)
 
 /* NEW, UPDATE, SNAPSHOT */
 static struct item *
-there_is(struct core *c, struct flow *f, const struct nfmeta_flow_state *n)
+there_is(struct core *c, struct mark *k, const struct nfmeta_flow_state *n)
 {
 	struct item *i = NULL;
 
-	if (f->gen != n->flow_gen) {
+	if (k->gen != n->flow_gen) {
 		if (c->batch->type == NFMETA_MSG_UPDATE)
 			return NULL;
-		i = end(c, n->flow_id, f, NFMETA_END_NONE); /* its DELETE was lost */
-		f->gen = n->flow_gen;
-		f->app_id = 0;
+		i = end(c, n->flow_id, k, NFMETA_END_NONE); /* its DELETE was lost */
+		k->gen = n->flow_gen;
+		k->app_id = 0;
 	}
 	if (n->app_id != 0)
-		f->app_id = n->app_id;
-	f->mark = c->mark;
+		k->app_id = n->app_id;
+	k->seen = c->snapshot;
 	return i;
 }
 
@@ -280,24 +336,24 @@ static struct item *
 entry(struct core *c, const void *e)
 {
 	const struct nfmeta_flow_delete *d = e;
-	struct flow *f = find(c, *(const uint32_t *)e); /* all begin with the id */
+	struct mark *k = find(c, *(const uint32_t *)e); /* all begin with the id */
 
 	c->c.deletes_in += c->batch->type == NFMETA_MSG_DELETE;
-	if (f == NULL)
+	if (k == NULL)
 		return NULL;
 	switch (c->batch->type) {
 	case NFMETA_MSG_NEW:
 	case NFMETA_MSG_UPDATE:
 	case NFMETA_MSG_SNAPSHOT:
-		return there_is(c, f, e);
+		return there_is(c, k, e);
 	case NFMETA_MSG_COUNTERS:
-		counters(c, f, e);
+		counters(c, k, e);
 		return NULL;
 	case NFMETA_MSG_DELETE:
-		if (f->gen != d->flow_gen)
+		if (k->gen != d->flow_gen)
 			return NULL;
-		c->c.deletes_matched += (f->state & FLOW_OPEN) != 0;
-		return end(c, d->flow_id, f, d->reason);
+		c->c.deletes_matched += (k->state & FLOW_OPEN) != 0;
+		return end(c, d->flow_id, k, d->reason);
 	default:
 		return NULL;
 	}
@@ -309,16 +365,16 @@ sweep(struct core *c)
 {
 	uint64_t last = (uint64_t)c->pages_used * PAGE_IDS;
 	struct item *i = NULL;
-	struct flow *f;
+	struct mark *k;
 
 	while (c->sweep < last && i == NULL) {
-		f = known(c, (uint32_t)c->sweep);
-		if (f == NULL) {
+		k = known(c, (uint32_t)c->sweep);
+		if (k == NULL) {
 			c->sweep += PAGE_IDS;
 			continue;
 		}
-		if (f->mark != c->mark)
-			i = end(c, (uint32_t)c->sweep, f, NFMETA_END_NONE);
+		if (k->seen != c->snapshot)
+			i = end(c, (uint32_t)c->sweep, k, NFMETA_END_NONE);
 		c->sweep++;
 	}
 	if (i == NULL)
@@ -341,7 +397,7 @@ next_message(struct core *c)
 	c->c.messages++;
 	if (c->batch->type == NFMETA_MSG_RESET ||
 	    (c->batch->type == NFMETA_MSG_SNAPSHOT && (c->batch->flags & NFMETA_MSG_FIRST) != 0))
-		c->mark++;
+		c->snapshot++;
 	return true;
 }
 
@@ -384,13 +440,13 @@ flows_told(struct core *c)
 void
 flows_say(struct core *c, const struct item *i, uint8_t action, uint8_t flags)
 {
-	struct flow *f;
+	struct mark *k;
 
 	if (!c->carrier || !names_flow(&i->r))
 		return;
-	f = known(c, i->r.flow_id);
+	k = known(c, i->r.flow_id);
 	/* engines repeat such a verdict with each packet that is still on its way */
-	if (f == NULL || f->gen != i->r.flow_gen || f->said == action)
+	if (k == NULL || k->gen != i->r.flow_gen || k->said == action)
 		return;
 	if (c->verdicts == VERDICTS)
 		flows_send(c);
@@ -398,7 +454,7 @@ flows_say(struct core *c, const struct item *i, uint8_t action, uint8_t flags)
 		c->c.verdicts_refused++;
 		return;
 	}
-	f->said = action;
+	k->said = action;
 	c->verdict[c->verdicts++] = (struct nfmeta_flow_verdict){
 		.flow_id = i->r.flow_id,
 		.flow_gen = i->r.flow_gen,

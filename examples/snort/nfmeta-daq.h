@@ -16,6 +16,7 @@
  *   flows.c    the flows that the engine saw, what the upfront NF tells of them
  *   stats.c    stats=FILE
  *   nfmeta_eof.cc   for Snort 3: a flow ends when the upfront NF says so
+ *   nfmeta_near.cc  for Snort 3: a flow is in the cache before its packet comes
  */
 
 #include <stdbool.h>
@@ -26,6 +27,8 @@
 #include <pcap/pcap.h>
 
 #include <nfmeta/nfmeta.h>
+
+#include "nfmeta_slot.h"
 
 #define BURST 32
 #define VERDICTS 64 /* that wait to be sent; a message takes more */
@@ -107,21 +110,27 @@ enum status {
 	ST_NOTHING  /* core_next: nothing now */
 };
 
-/* A flow that the engine saw; by the upfront NF's id. */
-struct flow {
-	/* touched by every packet */
+/* A flow that the engine saw, by the upfront NF's id: what every packet looks at ... */
+struct mark {
 	uint16_t gen;
-	uint8_t state;		       /* FLOW_* */
-	uint8_t said;		       /* NFMETA_ACTION_* that went up */
-	uint32_t mark;		       /* of the last snapshot, or newer news, that knew it */
+	uint8_t state; /* FLOW_* */
+	uint8_t said;  /* NFMETA_ACTION_* that went up */
+	uint32_t seen; /* the last snapshot, or newer news, that knew it */
+	uint32_t app_id;
+	uint32_t reserved;
+};
+
+/* ... and what is told of it; untouched as long as nobody wants to know */
+struct flow {
 	uint64_t packets[2], bytes[2]; /* seen; [0] from its initiator */
 	uint64_t began;		       /* us since 1970 */
 	uint32_t app_id;
 	uint32_t tenant;
+	uint16_t gen;
 	uint16_t vlan; /* id of the outermost tag in the bytes, 0: none */
 	uint16_t port; /* it came in on */
 	uint8_t proto;
-	uint8_t reserved[3];
+	uint8_t reserved[9];
 	/* touched at its begin and end */
 	uint8_t addr[2][16]; /* initiator, responder; IPv4 as IPv4-mapped IPv6 */
 	uint16_t l4_port[2]; /* ICMP: type, 0 */
@@ -150,9 +159,11 @@ struct item {
 	uint8_t tries;
 	struct timeval ts;
 	struct rte_mbuf *m;
-	uint8_t *data;	/* in one piece */
-	uint32_t len;	/* of data: snaplen at most */
-	uint32_t whole; /* length of the packet */
+	struct nfmeta_daq_near *near; /* of the flow; NULL: it is not known */
+	struct item *next;	      /* the engine got it after this one */
+	uint8_t *data;		      /* in one piece */
+	uint32_t len;		      /* of data: snaplen at most */
+	uint32_t whole;		      /* length of the packet */
 	uint32_t app_id;
 	uint32_t id; /* KIND_BEGAN, KIND_ENDED: of the flow */
 	uint16_t reason;
@@ -213,6 +224,7 @@ struct core {
 	bool closing;
 	/* the burst at hand */
 	struct rte_mbuf *pkts[BURST];
+	struct nfmeta_record recs[BURST]; /* size 0: none */
 	uint16_t at, n;
 	bool dry; /* the last one gave nothing */
 	struct timeval now;
@@ -227,6 +239,7 @@ struct core {
 	struct item *items;
 	struct item **free;
 	uint32_t n_free;
+	struct item *newest; /* that the engine got */
 	uint32_t n_held;
 	struct held held[HELD];
 	struct bpf_program filter;
@@ -245,10 +258,11 @@ struct core {
 	struct rte_mempool *pool;
 	/* flows.c */
 	bool subscribed;
-	struct flow **pages;
+	struct page **pages;
 	uint32_t pages_used;
-	uint32_t mark;
-	uint64_t sweep; /* next id to look at; NO_SWEEP: none */
+	uint32_t snapshot; /* see struct mark */
+	bool near;	   /* some plug-in has said where flows are */
+	uint64_t sweep;	   /* next id to look at; NO_SWEEP: none */
 	const struct nfmeta_flow_batch *batch;
 	uint16_t entry;
 	uint32_t verdicts;
@@ -296,8 +310,8 @@ void core_item_free(struct core *c, struct item *i);
 
 int flows_start(struct core *c);
 void flows_stop(struct core *c);
-/* What flows_before() of a packet will touch. */
-void flows_prefetch(const struct core *c, const struct rte_mbuf *m);
+/* What flows_before() of packets with these records will touch. */
+void flows_prefetch(const struct core *c, const struct nfmeta_record *recs, uint16_t n);
 /* Before a packet: what has to be told of its flow first, or NULL. There is a free item. */
 struct item *flows_before(struct core *c, const struct rte_mbuf *m, const struct nfmeta_record *r);
 /* A packet of a known flow is about to be seen. */

@@ -32,6 +32,9 @@ end
 if EOF_PLUGIN then
     nfmeta_eof = { }
 end
+if NEAR_PLUGIN then
+    nfmeta_near = { }
+end
 
 if not NO_RULES then ips =
 {
