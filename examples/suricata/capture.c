@@ -59,9 +59,14 @@ burst(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 	w->now = TimeGet();
 	for (i = 0; i < n; i++)
 		nfmeta_record_prefetch(&w->field, pkts[i]);
+	if (w->records)
+		flows_fetch_seen(w, pkts, n);
 	for (i = 0; i < n; i++) {
-		if (i + 1 < n)
+		if (i + 1 < n) {
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 1], const void *));
+			if (w->records)
+				flows_fetch(w, pkts[i + 1]);
+		}
 		p = packet_make(w, pkts[i]);
 		if (unlikely(p == NULL)) {
 			capture_give_back(w, pkts[i], NFMETA_FORWARD);

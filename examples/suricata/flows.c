@@ -150,6 +150,57 @@ flows_seen(struct worker *w, uint32_t id)
 	return &(*page)[id % PAGE_IDS];
 }
 
+/*
+ * Suricata looks every packet's flow up by its addresses, and waits for memory then. Here
+ * the flow is known from the record before. Nothing is read where it may be gone: an address that
+ * is not good any more does no harm.
+ */
+static const struct seen *
+known(const struct worker *w, const struct rte_mbuf *m)
+{
+	const struct nfmeta_record *r = nfmeta_record_peek(&w->field, m);
+	const struct seen *page;
+
+	if (r == NULL || r->size < NFMETA_RECORD_CORE || (r->flags & NFMETA_FLOW_KNOWN) == 0)
+		return NULL;
+	page = w->pages[r->flow_id / PAGE_IDS];
+	return page != NULL ? &page[r->flow_id % PAGE_IDS] : NULL;
+}
+
+void
+flows_fetch_seen(const struct worker *w, struct rte_mbuf *const *pkts, uint16_t n)
+{
+	const struct seen *s;
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		s = known(w, pkts[i]);
+		if (s != NULL)
+			rte_prefetch0(s);
+	}
+}
+
+static void
+fetch(const void *from, uint32_t bytes)
+{
+	uint32_t at;
+
+	for (at = 0; at < bytes; at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0((const uint8_t *)from + at);
+}
+
+void
+flows_fetch(const struct worker *w, const struct rte_mbuf *m)
+{
+	const struct seen *s = known(w, m);
+
+	if (s == NULL || s->flow == NULL)
+		return;
+	rte_prefetch0(&flow_hash[s->hash % flow_config.hash_size]);
+	fetch(s->flow, sizeof(Flow));
+	fetch(s->session, sizeof(TcpSession));
+}
+
 bool
 flows_end(struct worker *w, struct seen *s)
 {
@@ -186,6 +237,7 @@ learn(struct worker *w, struct seen *s, const Packet *p, const struct in_hand *h
 	if (f == NULL)
 		return;
 	s->flow = f;
+	s->session = f->protoctx;
 	s->start = f->startts;
 	s->state = SEEN_OPEN;
 	FlowSetStorageById(f, storage_id, owner(w->queue));

@@ -168,12 +168,13 @@ Packet *packet_make(struct worker *w, struct rte_mbuf *m);
 /* ---- flows.c: no lock of Suricata is held, but where it is said ------------------- */
 
 struct seen {
-	const Flow *flow; /* only to compare: hash and start of two may be the same */
+	const Flow *flow; /* to compare, hash and start of two may be the same; and to be fetched */
 	SCTime_t start;
 	uint32_t hash;
 	uint16_t gen;
-	uint16_t state; /* SEEN_* */
-	uint32_t mark;	/* of the last snapshot, or newer news, that knew it */
+	uint16_t state;	     /* SEEN_* */
+	uint32_t mark;	     /* of the last snapshot, or newer news, that knew it */
+	const void *session; /* only to be fetched */
 };
 
 #define SEEN_OPEN 0x01	  /* Suricata has, or had, a flow for it */
@@ -191,6 +192,9 @@ struct seen *flows_seen(struct worker *w, uint32_t id);
 Flow *flows_find(const struct seen *s);
 /* True: Suricata ends its flow now. */
 bool flows_end(struct worker *w, struct seen *s);
+/* Into the cache: what is known of the flows of a burst; what Suricata has of a packet's. */
+void flows_fetch_seen(const struct worker *w, struct rte_mbuf *const *pkts, uint16_t n);
+void flows_fetch(const struct worker *w, const struct rte_mbuf *m);
 /* Suricata is done with a packet of a known flow. */
 void flows_packet(struct worker *w, const Packet *p, const struct in_hand *h);
 void flows_app(Flow *f, uint32_t app_id);
