@@ -12,6 +12,8 @@
 #undef BURST
 #include "../splitter/splitter.h"
 
+#define NFS_MAX (LINKS_MAX * NFMETA_QUEUES_MAX)
+
 struct nf {
 	pthread_t thread;
 	struct inspector_opts o;
@@ -70,7 +72,7 @@ options(int argc, char **argv, struct splitter_opts *so, struct inspector_opts *
 	return rc != 0 ? rc : splitter_options(n, theirs, so);
 }
 
-/* Goes into the splitter's report: one object for each queue. */
+/* Goes into the splitter's report: one object for each queue, link after link. */
 static void
 json_nfs(struct json *j, const void *arg)
 {
@@ -79,7 +81,7 @@ json_nfs(struct json *j, const void *arg)
 	uint16_t q;
 
 	json_object(j, "inspectors");
-	for (q = 0; q < NFMETA_QUEUES_MAX && nfs[q].r.ended != NULL; q++) {
+	for (q = 0; q < NFS_MAX && nfs[q].r.ended != NULL; q++) {
 		snprintf(name, sizeof(name), "%u", q);
 		json_object(j, name);
 		inspector_json(j, &nfs[q].o, &nfs[q].r);
@@ -91,12 +93,13 @@ json_nfs(struct json *j, const void *arg)
 int
 main(int argc, char **argv)
 {
-	static struct nf nfs[NFMETA_QUEUES_MAX];
+	static struct nf nfs[NFS_MAX];
 	struct inspector_opts io;
 	struct splitter_opts so;
 	char prefix[32];
 	struct splitter *s;
-	uint16_t q;
+	uint16_t q, n = 0;
+	uint8_t i;
 	int rc;
 
 	say_program(argv[0]);
@@ -111,22 +114,24 @@ main(int argc, char **argv)
 	so.json_more = json_nfs;
 	so.json_arg = nfs;
 	io.thread = true;
-	io.link = so.link;
 	io.policy = so.policy;
 	io.max_flows = so.max_flows;
 	stop_install();
 	s = splitter_open(&so);
 	if (s == NULL)
 		return EXIT_BAD;
-	for (q = 0; q < so.queues; q++) {
-		nfs[q].o = io;
-		nfs[q].o.queue = q;
-		pthread_create(&nfs[q].thread, NULL, run_nf, &nfs[q]);
+	for (i = 0; i < so.links; i++) {
+		for (q = 0; q < so.link[i].queues; q++, n++) {
+			nfs[n].o = io;
+			nfs[n].o.link = so.link[i].name;
+			nfs[n].o.queue = q;
+			pthread_create(&nfs[n].thread, NULL, run_nf, &nfs[n]);
+		}
 	}
 	rc = splitter_run(s);
-	for (q = 0; q < so.queues; q++)
+	for (q = 0; q < n; q++)
 		pthread_join(nfs[q].thread, NULL);
-	for (q = 0; q < so.queues && !so.quiet; q++)
+	for (q = 0; q < n && !so.quiet; q++)
 		if (nfs[q].r.ended != NULL)
 			inspector_summary(&nfs[q].o, &nfs[q].r);
 	return splitter_close(s, rc);

@@ -15,18 +15,17 @@
 /* ---- what is to happen -------------------------------------------------------------- */
 
 /*
- * The rule that holds for what is known of the flow.  An NF's word is worth more where
- * it says drop, or that its word is to stay.  f->seen: packets before this one.
+ * The rule that holds for what is known of the flow, at one link.  An NF's word is worth
+ * more where it says drop, or that its word is to stay.  f->seen: packets before this one.
  */
 static void
-decide(struct apps *a, struct flow *f)
+decide(struct apps *a, struct flow *f, const struct rule *rule, uint8_t link)
 {
-	const struct rule *rule = rules_find(&a->rules, f->app_id, f->key.proto);
-	struct nfmeta_flow_decision *d = &f->decision;
+	const struct flow_passed *passed = flow_passed(a->flows, f, link);
+	struct nfmeta_flow_decision *d = &flow_at(a->flows, f, link)->decision;
 	bool ours = d->action != NFMETA_ACTION_NONE && d->who == APPS_WHO;
-	uint64_t given = f->seen - f->passed[0] - f->passed[1];
+	uint64_t given = f->seen - passed->packets[0] - passed->packets[1];
 
-	f->rules = a->edition;
 	if (!ours && (d->action == NFMETA_ACTION_DROP || (d->flags & NFMETA_VERDICT_STICKY) != 0))
 		return;
 	if (rule == NULL) {
@@ -42,13 +41,21 @@ decide(struct apps *a, struct flow *f)
 static void
 known(struct apps *a, struct flow *f, uint32_t app_id)
 {
-	uint8_t was = f->decision.action;
+	const struct rule *rule = rules_find(&a->rules, app_id, f->key.proto);
+	const struct chain *c = flow_chain(a->flows, f);
 	bool news = app_id != f->app_id;
+	struct flow_at *at;
+	uint8_t i, was;
 
 	f->app_id = app_id;
-	decide(a, f);
-	if (news || f->decision.action != was)
-		feed_update(a->feed, f);
+	f->rules = a->edition;
+	for (i = 0; i < c->n; i++) {
+		at = flow_at(a->flows, f, c->link[i]);
+		was = at->decision.action;
+		decide(a, f, rule, c->link[i]);
+		if (news || at->decision.action != was)
+			feed_update(a->flows->feeds[c->link[i]], f);
+	}
 }
 
 /* ---- looking into packets ------------------------------------------------------------- */
@@ -165,13 +172,18 @@ apps_look(struct apps *a, struct flow *f, const struct rte_mbuf *m, const struct
 void
 apps_forget(struct apps *a, struct flow *f)
 {
+	const struct chain *chain = flow_chain(a->flows, f);
 	struct app_count *c = apps_count(a, f);
+	const struct flow_passed *passed;
 
 	leave_slot(a, f);
 	c->flows++;
 	c->packets += f->packets[0] + f->packets[1];
 	c->bytes += f->bytes[0] + f->bytes[1];
-	c->inspected += f->packets[0] + f->packets[1] - f->passed[0] - f->passed[1];
+	if (chain->n == 0)
+		return;
+	passed = flow_passed(a->flows, f, chain->link[0]);
+	c->inspected += f->packets[0] + f->packets[1] - passed->packets[0] - passed->packets[1];
 }
 
 /* ---- make and unmake ----------------------------------------------------------------- */

@@ -93,7 +93,7 @@ struct apps_opts {
 
 struct apps {
 	struct dpi *dpi;
-	struct feed *feed; /* who is told; set it before the first packet */
+	struct flow_table *flows; /* set it before the first packet */
 	struct apps_opts o;
 	struct rules rules;
 	uint8_t edition; /* of the rules */

@@ -98,14 +98,16 @@ sweep(struct rte_timer *timer, void *arg)
 	for (i = 0; i < t->sweep_step; i++) {
 		f = &t->flows[t->sweep];
 		if (f->used && now > f->last && now - f->last > timeout_of(t, f) &&
-		    f->last != t->hand) {
+		    f->last != t->hand &&
+		    (t->under_way == NULL || !t->under_way(t->under_way_arg, f))) {
 			flows_end(t, f, reason_of(f));
 			t->counts.timed_out++;
 		}
 		if (++t->sweep == t->slots)
 			t->sweep = 0;
 	}
-	feed_flush(t->feed);
+	for (i = 0; i < t->first->links; i++)
+		feed_flush(t->feeds[i]);
 }
 
 /* Every slot is looked at twice per time-out, the shortest one. */
@@ -161,6 +163,22 @@ make_hash(struct flow_table *t, uint32_t max_flows)
 	return 0;
 }
 
+/* Several links. */
+static int
+make_more(struct flow_table *t, uint32_t max_flows)
+{
+	size_t n = (size_t)t->slots * (t->first->links - 1u) * sizeof(*t->more);
+
+	if (n == 0)
+		return 0;
+	t->more = aligned_alloc(RTE_CACHE_LINE_SIZE, n);
+	if (t->more == NULL)
+		return complain("no memory for %u flows at %u links: take a smaller --max-flows",
+				max_flows, t->first->links);
+	memset(t->more, 0, n);
+	return 0;
+}
+
 static int
 make_shared(struct flow_table *t, bool wanted)
 {
@@ -173,24 +191,27 @@ make_shared(struct flow_table *t, bool wanted)
 }
 
 struct flow_table *
-flows_create(const struct flow_opts *o, struct feed *feed)
+flows_create(const struct flow_opts *o, struct first *first, struct feed *const *feeds)
 {
 	struct flow_table *t = calloc(1, sizeof(*t));
+	uint8_t i;
 
 	if (t == NULL) {
 		complain("no memory for the flow table");
 		return NULL;
 	}
-	t->feed = feed;
-	t->queues = o->queues;
+	t->first = first;
+	for (i = 0; i < first->links; i++)
+		t->feeds[i] = feeds[i];
 	t->head = t->tail = FLOW_NONE;
 	if (rte_timer_subsystem_init() != 0) {
 		complain("the timers cannot be made: no hugepage memory is left: raise -m");
 		free(t);
 		return NULL;
 	}
-	if (make_hash(t, o->max_flows) != 0 || flows_make_buffer(t, o->max_flows) != 0 ||
-	    make_shared(t, o->shared) != 0 || open_csv(t, o->csv) != 0) {
+	if (make_hash(t, o->max_flows) != 0 || make_more(t, o->max_flows) != 0 ||
+	    flows_make_buffer(t, o->max_flows) != 0 || make_shared(t, o->shared) != 0 ||
+	    open_csv(t, o->csv) != 0) {
 		flows_destroy(t);
 		return NULL;
 	}
@@ -217,6 +238,7 @@ flows_destroy(struct flow_table *t)
 	flows_close_csv(t);
 	nfmeta_table_destroy(t->shared);
 	free(t->buffer);
+	free(t->more);
 	free(t->flows);
 	free(t);
 }

@@ -34,6 +34,7 @@ struct told {
 struct feed {
 	struct nfmeta_link *link; /* NULL: there is nobody to be told */
 	struct flow_table *flows;
+	uint8_t number;	  /* of the link */
 	uint64_t pending; /* bit per queue: something is to be told */
 	uint64_t behind;  /* bit per queue: messages wait for room */
 	uint16_t queues;
@@ -108,19 +109,22 @@ feed_flush(struct feed *f)
 }
 
 static inline struct told *
-to_tell(struct feed *f, const struct flow *flow)
+to_tell(struct feed *f, uint8_t q)
 {
-	f->pending |= UINT64_C(1) << flow->queue;
-	return &f->q[flow->queue];
+	f->pending |= UINT64_C(1) << q;
+	return &f->q[q];
 }
 
 static inline struct nfmeta_flow_state
 state_of(const struct feed *f, const struct flow *flow)
 {
+	const struct flow_at *at =
+		f->number == 0 ? &flow->at : &flow_more(f->flows, flow, f->number)->at;
+
 	return (struct nfmeta_flow_state){
 		.flow_id = flow_id(f->flows, flow),
 		.flow_gen = flow->generation,
-		.action = flow->decision.action,
+		.action = at->decision.action,
 		.app_id = flow->app_id,
 	};
 }
@@ -129,42 +133,50 @@ void
 feed_new(struct feed *f, const struct flow *flow)
 {
 	struct told *t;
+	uint8_t q;
 
 	if (f->link == NULL)
 		return;
-	t = to_tell(f, flow);
+	q = flow_queue(f->flows, flow, f->number);
+	t = to_tell(f, q);
 	t->news[t->nnews++] = state_of(f, flow);
 	if (t->nnews == STATES)
-		flush_queue(f, flow->queue);
+		flush_queue(f, q);
 }
 
 void
 feed_update(struct feed *f, const struct flow *flow)
 {
 	struct told *t;
+	uint8_t q;
 
 	if (f->link == NULL)
 		return;
-	t = to_tell(f, flow);
+	q = flow_queue(f->flows, flow, f->number);
+	t = to_tell(f, q);
 	t->updates[t->nupdates++] = state_of(f, flow);
 	if (t->nupdates == STATES)
-		flush_queue(f, flow->queue);
+		flush_queue(f, q);
 }
 
 void
-feed_end(struct feed *f, const struct flow *flow, uint16_t reason)
+feed_end(struct feed *f, struct flow *flow, uint16_t reason)
 {
+	const struct flow_passed *passed;
 	struct told *t;
+	uint8_t q;
 
 	if (f->link == NULL)
 		return;
-	t = to_tell(f, flow);
-	if (flow->passed[0] + flow->passed[1] > 0) {
+	q = flow_queue(f->flows, flow, f->number);
+	passed = flow_passed(f->flows, flow, f->number);
+	t = to_tell(f, q);
+	if (passed->packets[0] + passed->packets[1] > 0) {
 		t->counters[t->ncounters++] = (struct nfmeta_flow_counters){
 			.flow_id = flow_id(f->flows, flow),
 			.flow_gen = flow->generation,
-			.packets = {flow->passed[0], flow->passed[1]},
-			.bytes = {flow->passed_bytes[0], flow->passed_bytes[1]},
+			.packets = {passed->packets[0], passed->packets[1]},
+			.bytes = {passed->bytes[0], passed->bytes[1]},
 		};
 	}
 	t->deletes[t->ndeletes++] = (struct nfmeta_flow_delete){
@@ -173,9 +185,17 @@ feed_end(struct feed *f, const struct flow *flow, uint16_t reason)
 		.reason = reason,
 	};
 	if (t->ndeletes == DELETES)
-		flush_queue(f, flow->queue);
+		flush_queue(f, q);
 	else if (t->ncounters == COUNTERS)
-		tell(f, flow->queue, NFMETA_MSG_COUNTERS, t->counters, &t->ncounters);
+		tell(f, q, NFMETA_MSG_COUNTERS, t->counters, &t->ncounters);
+}
+
+/* Does it go by the NF of this queue? */
+static inline bool
+is_there(const struct feed *f, const struct flow *flow, uint16_t q)
+{
+	return flow->used && flow_queue(f->flows, flow, f->number) == q &&
+	       (flow_chain(f->flows, flow)->mask & 1u << f->number) != 0;
 }
 
 /*
@@ -196,7 +216,7 @@ snapshot(struct feed *f, uint16_t q)
 	if (f->flows->counts.active == 0)
 		i = end = f->flows->slots;
 	for (; i < end && n < STATES; i++)
-		if (f->flows->flows[i].used && f->flows->flows[i].queue == q)
+		if (is_there(f, &f->flows->flows[i], q))
 			out[n++] = state_of(f, &f->flows->flows[i]);
 	flags = (t->begun ? 0 : NFMETA_MSG_FIRST) | (i == f->flows->slots ? NFMETA_MSG_LAST : 0);
 	rc = n == 0 && flags == 0 ? 0 : nfmeta_flow_snapshot(f->link, q, out, n, flags);
@@ -217,21 +237,23 @@ static void
 verdict(struct feed *f, uint16_t q, const struct nfmeta_flow_verdict *v, uint64_t now)
 {
 	struct flow *flow = flow_find(f->flows, v->flow_id, v->flow_gen);
+	struct nfmeta_flow_decision *d;
 	uint8_t was;
 
 	f->c.verdicts++;
-	if (flow == NULL || flow->queue != q || v->verdict == NFMETA_ACTION_NONE ||
+	if (flow == NULL || !is_there(f, flow, q) || v->verdict == NFMETA_ACTION_NONE ||
 	    v->verdict > NFMETA_ACTION_SHUNT) {
 		f->c.verdicts_late++;
 		return;
 	}
-	was = flow->decision.action;
-	if (!nfmeta_flow_decide(&flow->decision, v, now, rte_get_tsc_hz())) {
+	d = &flow_at(f->flows, flow, f->number)->decision;
+	was = d->action;
+	if (!nfmeta_flow_decide(d, v, now, rte_get_tsc_hz())) {
 		f->c.verdicts_kept++;
 		return;
 	}
 	f->c.verdicts_applied++;
-	if (flow->decision.action != was)
+	if (d->action != was)
 		feed_update(f, flow);
 }
 
@@ -382,10 +404,31 @@ feed_counts(struct feed *f)
 	return &f->c;
 }
 
+void
+feed_counts_add(struct feed_counts *sum, const struct feed_counts *c)
+{
+	sum->messages += c->messages;
+	sum->given_up += c->given_up;
+	sum->deletes += c->deletes;
+	sum->delete_messages += c->delete_messages;
+	sum->verdicts += c->verdicts;
+	sum->verdicts_applied += c->verdicts_applied;
+	sum->verdicts_late += c->verdicts_late;
+	sum->verdicts_kept += c->verdicts_kept;
+	sum->resyncs += c->resyncs;
+	sum->resyncs_answered += c->resyncs_answered;
+	sum->refused += c->refused;
+	sum->stale += c->stale;
+	sum->unheard += c->unheard;
+	sum->load.busy += c->load.busy;
+	sum->load.flows += c->load.flows;
+	sum->load.overload += c->load.overload;
+}
+
 /* ---- make and unmake ----------------------------------------------------------------- */
 
 struct feed *
-feed_create(uint16_t queues, uint8_t carrier)
+feed_create(uint8_t number, uint16_t queues, uint8_t carrier)
 {
 	struct feed *f = calloc(1, sizeof(*f) + queues * sizeof(f->q[0]));
 
@@ -393,6 +436,7 @@ feed_create(uint16_t queues, uint8_t carrier)
 		complain("out of memory");
 		return NULL;
 	}
+	f->number = number;
 	f->queues = queues;
 	f->carrier = carrier;
 	return f;

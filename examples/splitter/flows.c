@@ -80,6 +80,38 @@ choose_queue(const struct nfmeta_flow_key *key, uint16_t queues)
 	return (uint16_t)((uint64_t)rte_hash_crc(key, 32, 0) * queues >> 32);
 }
 
+/* ---- who is told: the NFs of the flow's links ------------------------------------------ */
+
+static void
+tell_new(struct flow_table *t, const struct flow *f)
+{
+	const struct chain *c = flow_chain(t, f);
+	uint8_t i;
+
+	for (i = 0; i < c->n; i++)
+		feed_new(t->feeds[c->link[i]], f);
+}
+
+void
+flows_tell_update(struct flow_table *t, const struct flow *f)
+{
+	const struct chain *c = flow_chain(t, f);
+	uint8_t i;
+
+	for (i = 0; i < c->n; i++)
+		feed_update(t->feeds[c->link[i]], f);
+}
+
+static void
+tell_end(struct flow_table *t, struct flow *f, uint16_t reason)
+{
+	const struct chain *c = flow_chain(t, f);
+	uint8_t i;
+
+	for (i = 0; i < c->n; i++)
+		feed_end(t->feeds[c->link[i]], f, reason);
+}
+
 /* Start counting anew in this slot. */
 static void
 begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *key,
@@ -88,24 +120,26 @@ begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *k
 	uint16_t generation = (uint16_t)(f->generation + 1);
 
 	memset(f, 0, sizeof(*f));
+	if (t->more != NULL)
+		memset(flow_more(t, f, 1), 0, (t->first->links - 1u) * sizeof(*t->more));
 	f->key = *key;
 	f->generation = generation;
 	f->used = 1;
-	f->first_reverse = (uint8_t)direction;
-	f->queue = (uint8_t)choose_queue(key, t->queues);
+	f->first_reverse = direction & 1;
+	first_packet(t->first, t, f);
 	list_append(t, f);
 	t->counts.flows++;
 	t->counts.active++;
 	if (t->entries != NULL)
 		nfmeta_table_open(&t->entries[flow_id(t, f)], generation, key, (int)direction);
-	feed_new(t->feed, f);
+	tell_new(t, f);
 }
 
 /* The key stays in the hash. */
 static void
 end_here(struct flow_table *t, struct flow *f, uint16_t reason)
 {
-	feed_end(t->feed, f, reason);
+	tell_end(t, f, reason);
 	if (t->apps != NULL)
 		apps_forget(t->apps, f);
 	if (t->entries != NULL)
@@ -126,11 +160,12 @@ flows_end(struct flow_table *t, struct flow *f, uint16_t reason)
 
 /* ---- packets ------------------------------------------------------------------------ */
 
-/* Its packets of this burst are not sent yet. */
+/* Its packets of this burst are not sent yet, or others are between two links. */
 static inline bool
 in_hand(const struct flow_table *t, const struct flow *f)
 {
-	return f->last == t->hand;
+	return f->last == t->hand ||
+	       (unlikely(t->under_way != NULL) && !t->hurry && t->under_way(t->under_way_arg, f));
 }
 
 /*
@@ -160,7 +195,7 @@ tcp_again(struct flow_table *t, struct flow *f, const struct rte_tcp_hdr *tcp, u
 			f->closing |= FLOW_RST;
 		if (t->entries != NULL && flow_closed(f))
 			nfmeta_table_set(&t->entries[flow_id(t, f)], f->generation,
-					 NFMETA_TABLE_CLOSING, f->decision.action, f->app_id);
+					 NFMETA_TABLE_CLOSING, f->at.decision.action, f->app_id);
 	}
 	return false;
 }
@@ -203,7 +238,7 @@ count_shared(struct flow_table *t, struct flow *f, unsigned int dir, uint32_t by
 	if (unlikely(f->packets[dir] == 1 && f->packets[!dir] != 0))
 		nfmeta_table_set(e, f->generation,
 				 flow_closed(f) ? NFMETA_TABLE_CLOSING : NFMETA_TABLE_ESTABLISHED,
-				 f->decision.action, f->app_id);
+				 f->at.decision.action, f->app_id);
 }
 
 /* false: not now, the packets before it have to be sent first. */
@@ -247,7 +282,7 @@ put_flow(struct flow_table *t, struct rte_mbuf *m, struct nfmeta_record *r,
 	f->bytes[dir] += m->pkt_len;
 	if (t->entries != NULL)
 		count_shared(t, f, dir, m->pkt_len);
-	r->action = f->decision.action;
+	r->action = f->at.decision.action;
 	r->app_id = f->app_id;
 	nfmeta_record_set_flow(r, (uint32_t)id, f->generation, f->first_reverse, is_new);
 	*flow = f;

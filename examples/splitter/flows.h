@@ -22,6 +22,8 @@
 
 #include <nfmeta/nfmeta.h>
 
+#include "first.h"
+
 struct apps;
 struct feed;
 struct rte_hash;
@@ -32,21 +34,39 @@ struct rte_mbuf;
 #define FLOW_FIN_B 0x02
 #define FLOW_RST 0x04
 
+/* A flow at one link. */
+struct flow_at {
+	uint64_t place; /* of its last packet among those of the queue: path.c */
+	struct nfmeta_flow_decision decision;
+};
+
+/* What the NF of a link did not get; [0]: in the direction of the first packet. */
+struct flow_passed {
+	uint64_t packets[2], bytes[2];
+};
+
+/* ... at a link behind the first one: there is a line of it for each. */
+struct flow_more {
+	struct flow_at at;
+	struct flow_passed passed;
+	uint8_t queue;
+} __rte_cache_aligned;
+
 struct flow {
 	struct nfmeta_flow_key key;
 	uint64_t last; /* TSC of the last packet */
 	uint16_t generation;
-	uint8_t used;
-	uint8_t first_reverse; /* the first packet came from end b */
-	uint8_t base_known;    /* bit per direction */
-	uint8_t closing;       /* FLOW_* */
-	uint8_t queue;	       /* of the link */
-	uint8_t touched;       /* had packets since it was put into the list */
+	uint8_t used : 1;
+	uint8_t first_reverse : 1; /* the first packet came from end b */
+	uint8_t chain;		   /* the links that it goes by: first.h */
+	uint8_t base_known;	   /* bit per direction */
+	uint8_t closing;	   /* FLOW_* */
+	uint8_t queue;		   /* of the first link */
+	uint8_t touched;	   /* had packets since it was put into the list */
 
 	uint64_t packets[2], bytes[2]; /* from end a, from end b */
 	uint32_t base[2];	       /* TCP: first sequence number, as if it were a SYN's */
-	uint64_t place;		       /* of its last packet among those of the queue: path.c */
-	struct nfmeta_flow_decision decision;
+	struct flow_at at;	       /* the first link */
 
 	/* apps.c; 0 without it */
 	uint32_t app_id; /* as in the record */
@@ -56,9 +76,8 @@ struct flow {
 	uint8_t app_looks; /* packets that were looked into */
 	uint8_t rules;	   /* edition of the rules that the decision is from */
 
-	/* the NF did not get them; [0]: in the direction of the first packet */
-	uint64_t passed[2], passed_bytes[2];
-	uint32_t prev, next; /* slots; FLOW_NONE: none */
+	struct flow_passed passed; /* the first link */
+	uint32_t prev, next;	   /* slots; FLOW_NONE: none */
 } __rte_cache_aligned;
 
 #define FLOW_NONE UINT32_MAX
@@ -76,7 +95,6 @@ struct flow_counts {
 
 struct flow_opts {
 	uint32_t max_flows;
-	uint16_t queues;
 	uint64_t timeout, timeout_udp, timeout_closed; /* seconds */
 	const char *csv;			       /* NULL: none */
 	bool shared;				       /* in a table that NFs read, too */
@@ -85,10 +103,10 @@ struct flow_opts {
 struct flow_table {
 	struct rte_hash *hash;
 	struct flow *flows;
-	uint64_t *buffer; /* of active flows: lookup.c */
+	struct flow_more *more; /* of each flow for each link but the first; NULL: one link */
+	uint64_t *buffer;	/* of active flows: lookup.c */
 	uint32_t buffer_slots;
 	uint32_t slots;
-	uint16_t queues;
 	uint32_t head, tail; /* list of all flows: what was put there first is first */
 	uint32_t sweep;	     /* next slot the timer looks at */
 	uint32_t sweep_step;
@@ -99,16 +117,22 @@ struct flow_table {
 	struct flow_counts counts;
 	struct nfmeta_table *shared;
 	struct nfmeta_table_flow *entries; /* of the shared table, or NULL */
-	struct feed *feed;
-	struct apps *apps; /* NULL: nobody looks into packets */
+	struct first *first;
+	struct feed *feeds[LINKS_MAX]; /* by link */
+	struct apps *apps;	       /* NULL: nobody looks into packets */
+	/* several links: has it packets on its way between them?  It cannot end then. */
+	bool (*under_way)(const void *arg, const struct flow *f);
+	const void *under_way_arg;
+	bool hurry; /* it ends all the same */
 	FILE *csv;
 	const char *csv_path;
 };
 
 /* ---- expire.c ---------------------------------------------------------------- */
 
-/* NULL on failure, the line said.  feed: who is told of flows that begin and end. */
-struct flow_table *flows_create(const struct flow_opts *o, struct feed *feed);
+/* NULL on failure, the line said.  first: the links there are; feeds: one for each. */
+struct flow_table *flows_create(const struct flow_opts *o, struct first *first,
+				struct feed *const *feeds);
 /* Hugepage memory that a table of this size takes, in bytes. */
 uint64_t flows_memory(uint32_t max_flows, bool shared);
 /* End some of the flows that are left; false: there are none. */
@@ -138,16 +162,50 @@ uint16_t choose_queue(const struct nfmeta_flow_key *key, uint16_t queues);
  * Put a flow into the record of every IP packet, up to where a flow ends that
  * has packets in this very burst: those, and what is to be told of them, have to
  * go out before.  flows: n, out; NULL for a packet without a flow.  now: TSC, later
- * in each call.  n <= BURST.  Returns packets done, at least 1.
+ * in each call.  n <= BURST.  Returns packets done; 0 (only with several links): the first
+ * one has to wait for what is under way between them.
  */
 uint16_t flows_burst(struct flow_table *t, struct rte_mbuf *const *pkts, struct nfmeta_record *recs,
 		     const struct nfmeta_flow_key *keys, struct flow **flows, uint16_t n,
 		     uint64_t now);
 
+/* The NFs of all links that the flow goes by are told. */
+void flows_tell_update(struct flow_table *t, const struct flow *f);
+
 static inline uint32_t
 flow_id(const struct flow_table *t, const struct flow *f)
 {
 	return (uint32_t)(f - t->flows);
+}
+
+static inline struct flow_more *
+flow_more(const struct flow_table *t, const struct flow *f, uint8_t link)
+{
+	return &t->more[flow_id(t, f) * (uint64_t)(t->first->links - 1) + link - 1];
+}
+
+static inline struct flow_at *
+flow_at(const struct flow_table *t, struct flow *f, uint8_t link)
+{
+	return link == 0 ? &f->at : &flow_more(t, f, link)->at;
+}
+
+static inline struct flow_passed *
+flow_passed(const struct flow_table *t, struct flow *f, uint8_t link)
+{
+	return link == 0 ? &f->passed : &flow_more(t, f, link)->passed;
+}
+
+static inline uint8_t
+flow_queue(const struct flow_table *t, const struct flow *f, uint8_t link)
+{
+	return link == 0 ? f->queue : flow_more(t, f, link)->queue;
+}
+
+static inline const struct chain *
+flow_chain(const struct flow_table *t, const struct flow *f)
+{
+	return &t->first->chains[f->chain];
 }
 
 /* NULL: no such flow now. */
@@ -167,14 +225,12 @@ flow_closed(const struct flow *f)
 	       (f->closing & (FLOW_FIN_A | FLOW_FIN_B)) == (FLOW_FIN_A | FLOW_FIN_B);
 }
 
-/* A packet that the NF does not get; flags: of its record. */
+/* A packet that the NF does not get; back: against the direction of the first one. */
 static inline void
-flow_pass(struct flow *f, uint16_t flags, uint32_t bytes)
+flow_pass(struct flow_passed *p, bool back, uint32_t bytes)
 {
-	unsigned int back = (flags & NFMETA_FLOW_REVERSE) != 0;
-
-	f->passed[back]++;
-	f->passed_bytes[back] += bytes;
+	p->packets[back]++;
+	p->bytes[back] += bytes;
 }
 
 /* The packets of the burst are sent, or dealt with. */

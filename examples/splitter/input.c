@@ -188,20 +188,28 @@ load_replay(struct input *in, const struct splitter_opts *o, const struct captur
 static uint32_t
 blanks(const struct splitter_opts *o)
 {
-	return o->queues * 2u * o->blanks;
+	uint32_t n = 0;
+	uint8_t i;
+
+	for (i = 0; i < o->links; i++)
+		n += o->link[i].queues * 2u * o->blanks;
+	return n;
 }
 
 /*
- * What can be out at one time: the rings of the link, packets that wait for those,
+ * What can be out at one time: the rings of the links, packets that wait for those,
  * bursts in hand, the cache of the pool.  Big packets take more; they may make less
  * to be out at a time.
  */
 uint32_t
 input_mbufs(const struct splitter_opts *o, const struct capture_info *info)
 {
-	uint32_t held = RTE_MIN(o->ring_size, (uint32_t)HELD_MAX);
-	uint64_t n = (uint64_t)o->queues * (o->ring_size + held) + 8 * BURST + POOL_CACHE;
+	uint64_t n = 8 * BURST + POOL_CACHE;
+	const struct link_opts *l;
 
+	for (l = o->link; l < &o->link[o->links]; l++)
+		n += (uint64_t)l->queues *
+		     (l->ring_size + RTE_MIN(l->ring_size, (uint32_t)HELD_MAX));
 	if (!o->in_capture)
 		return (uint32_t)(n + 2 * 1024 + blanks(o)); /* queues of the ports */
 	n *= RTE_MIN(info->max_segments, 4u);

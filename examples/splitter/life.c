@@ -17,8 +17,8 @@ open_pool(struct splitter *s)
 {
 	uint32_t n = input_mbufs(s->o, &s->info);
 
-	s->pool = rte_pktmbuf_pool_create("splitter_packets", n, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-					  SOCKET_ID_ANY);
+	s->pool = rte_pktmbuf_pool_create("splitter_packets", n, 256, s->nhops > 1 ? NOTE_ROOM : 0,
+					  RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	if (s->pool != NULL)
 		return 0;
 	return complain("too little hugepage memory for %u packet buffers, about %ju MB%s", n,
@@ -29,22 +29,33 @@ open_pool(struct splitter *s)
 }
 
 static int
-open_link(struct splitter *s)
+open_link(struct splitter *s, struct hop *h)
 {
-	struct nfmeta_field_opts fo = NFMETA_FIELD_OPTS(.placement = s->o->placement);
 	struct nfmeta_link_opts lo =
-		NFMETA_LINK_OPTS(.queues = s->o->queues, .ring_size = s->o->ring_size,
-				 .when_full = s->o->when_full, .wait_us = 10, .field = &s->field,
+		NFMETA_LINK_OPTS(.queues = h->o->queues, .ring_size = h->o->ring_size,
+				 .when_full = h->o->when_full, .wait_us = 10, .field = &s->field,
 				 .carrier = s->o->carrier, .table = s->flows->shared,
-				 .spares = s->o->fence != 0 ? s->o->queues : 0);
+				 .spares = s->o->fence != 0 ? h->o->queues : 0);
 
 	lo.blanks = s->o->blanks;
 	lo.pool = s->o->blanks > 0 ? s->pool : NULL;
+	if (nfmeta_link_create(h->o->name, &lo, &h->link) != 0)
+		return complain("%s", nfmeta_error());
+	feed_start(h->feed, h->link, s->flows);
+	return 0;
+}
+
+static int
+open_links(struct splitter *s)
+{
+	struct nfmeta_field_opts fo = NFMETA_FIELD_OPTS(.placement = s->o->placement);
+	uint8_t i;
+
 	if (nfmeta_field_register(&fo, &s->field) != 0)
 		return complain("%s", nfmeta_error());
-	if (nfmeta_link_create(s->o->link, &lo, &s->link) != 0)
-		return complain("%s", nfmeta_error());
-	feed_start(s->feed, s->link, s->flows);
+	for (i = 0; i < s->nhops; i++)
+		if (open_link(s, &s->hop[i]) != 0)
+			return -1;
 	s->c.memzones = memzones();
 	return 0;
 }
@@ -69,7 +80,6 @@ open_flows(struct splitter *s)
 {
 	const struct flow_opts fo = {
 		.max_flows = s->o->max_flows,
-		.queues = s->o->queues,
 		.timeout = s->o->timeout,
 		.timeout_udp = s->o->timeout_udp,
 		.timeout_closed = s->o->timeout_closed,
@@ -77,16 +87,30 @@ open_flows(struct splitter *s)
 		.shared = s->o->flow_table,
 	};
 
-	s->feed = feed_create(s->o->queues, s->o->carrier);
-	if (s->feed == NULL)
-		return -1;
-	s->flows = flows_create(&fo, s->feed);
+	uint16_t queues[LINKS_MAX];
+	struct feed *feeds[LINKS_MAX];
+	struct hop *h;
+
+	for (h = s->hop; h < &s->hop[s->nhops]; h++) {
+		h->feed = feed_create(h->number, h->o->queues, s->o->carrier);
+		if (h->feed == NULL)
+			return -1;
+		feeds[h->number] = h->feed;
+		queues[h->number] = h->o->queues;
+	}
+	first_init(&s->first, s->nhops, queues);
+	s->flows = flows_create(&fo, &s->first, feeds);
 	if (s->flows == NULL)
 		return -1;
-	feed_start(s->feed, NULL, s->flows);
+	for (h = s->hop; h < &s->hop[s->nhops]; h++)
+		feed_start(h->feed, NULL, s->flows);
+	if (s->nhops > 1) {
+		s->flows->under_way = under_way;
+		s->flows->under_way_arg = s;
+	}
 	s->flows->apps = s->apps;
 	if (s->apps != NULL)
-		s->apps->feed = s->feed;
+		s->apps->flows = s->flows;
 	return 0;
 }
 
@@ -138,6 +162,7 @@ struct splitter *
 splitter_open(const struct splitter_opts *o)
 {
 	struct splitter *s = calloc(1, sizeof(*s));
+	uint8_t i;
 
 	if (s == NULL) {
 		complain("out of memory");
@@ -145,6 +170,11 @@ splitter_open(const struct splitter_opts *o)
 	}
 	s->o = o;
 	s->in.fd = -1;
+	s->nhops = o->links;
+	for (i = 0; i < o->links; i++) {
+		s->hop[i].o = &o->link[i];
+		s->hop[i].number = i;
+	}
 	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) ||
 	    check_output(o) != 0 || open_apps(s) != 0 || json_open(&s->json, o->json) != 0) {
 		apps_close(s->apps);
@@ -156,7 +186,7 @@ splitter_open(const struct splitter_opts *o)
 		if (open_pool(s) == 0 && input_open(&s->in, o, &s->info, s->pool) == 0 &&
 		    open_flows(s) == 0 && ways_open(s) == 0 &&
 		    output_open(&s->out, o, &s->in, s->info.nano, s->pool) == 0 &&
-		    open_link(s) == 0)
+		    open_links(s) == 0)
 			return s;
 	}
 	splitter_close(s, EXIT_BAD);
@@ -165,21 +195,32 @@ splitter_open(const struct splitter_opts *o)
 
 /* An NF that lives has to detach first. */
 static int
-destroy_link(struct splitter *s)
+destroy_link(struct splitter *s, struct hop *h)
 {
 	uint64_t until = rte_rdtsc() + LEAVE_SECONDS * s->hz;
 	int rc;
 
-	if (s->link == NULL)
+	if (h->link == NULL)
 		return 0;
-	while ((rc = nfmeta_link_destroy(s->link, NULL)) == -EBUSY && rte_rdtsc() < until)
+	while ((rc = nfmeta_link_destroy(h->link, NULL)) == -EBUSY && rte_rdtsc() < until)
 		rte_delay_us_sleep(1000);
-	s->link = NULL;
+	h->link = NULL;
 	if (rc == 0)
 		return 0;
 	s->flows->shared = NULL; /* it may still be read */
 	return complain("an NF does not leave the link \"%s\"; it will find this process gone",
-			s->o->link);
+			h->o->name);
+}
+
+static int
+destroy_links(struct splitter *s)
+{
+	int rc = 0;
+	uint8_t i;
+
+	for (i = 0; i < s->nhops; i++)
+		rc |= destroy_link(s, &s->hop[i]);
+	return rc;
 }
 
 /* After the link and the input: every packet buffer is in the pool again. */
@@ -219,10 +260,13 @@ splitter_close(struct splitter *s, int status)
 	bool ran = s->progress.start != 0, exact = false;
 	struct flow_counts flows = {0};
 	struct feed_counts feed = {0};
+	struct hop *h;
 
-	if (s->feed != NULL) {
-		feed = *feed_counts(s->feed);
-		feed_start(s->feed, NULL, s->flows);
+	for (h = s->hop; h < &s->hop[s->nhops]; h++) {
+		if (h->feed == NULL)
+			continue;
+		feed_counts_add(&feed, feed_counts(h->feed));
+		feed_start(h->feed, NULL, s->flows);
 	}
 	if (s->flows != NULL) {
 		flows = s->flows->counts;
@@ -234,6 +278,7 @@ splitter_close(struct splitter *s, int status)
 	if (ran) {
 		struct report r = {
 			.o = s->o,
+			.hop = s->hop,
 			.c = &s->c,
 			.flows = &flows,
 			.feed = &feed,
@@ -251,7 +296,7 @@ splitter_close(struct splitter *s, int status)
 	}
 	if (!s->o->one_process)
 		primary_end_within(END_SECONDS, status);
-	if (destroy_link(s) != 0)
+	if (destroy_links(s) != 0)
 		status = EXIT_PEER;
 	else
 		exact = ran && s->o->in_capture && !s->out.to_port; /* drivers may keep some */
@@ -260,7 +305,8 @@ splitter_close(struct splitter *s, int status)
 	if (exact && check_pool(s) != 0 && status == EXIT_OK)
 		status = EXIT_BAD;
 	ways_close(s);
-	feed_destroy(s->feed);
+	for (h = s->hop; h < &s->hop[s->nhops]; h++)
+		feed_destroy(h->feed);
 	apps_close(s->apps);
 	primary_end();
 	free(s);

@@ -90,7 +90,9 @@ static const char usage[] =
 	"  --out pcap:FILE      write what the NF forwards, with the times of the input\n"
 	"  --out PORT           send it out of a DPDK port\n"
 	"  --out none           count it and free it (default)\n"
-	"  --link NAME          name of the link (ids)\n"
+	"  --link NAME          name of the link (ids); repeated: packets go by these links in\n"
+	"                       this order, and --queues, --ring-size and --when-full behind a\n"
+	"                       --link are that link's alone\n"
 	"  --queues N           queues of the link, one NF each (1)\n"
 	"  --ring-size N        packets at the NF per queue, a power of 2 (1024)\n"
 	"  --when-full WHAT     wait, drop or bypass (captures: wait; ports: drop)\n"
@@ -133,10 +135,8 @@ splitter_defaults(struct splitter_opts *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->out_none = true;
-	o->link = "ids";
 	o->file_prefix = "nfmeta";
-	o->queues = 1;
-	o->ring_size = 1024;
+	o->all = (struct link_opts){.name = "ids", .queues = 1, .ring_size = 1024};
 	o->max_flows = 262144;
 	o->carrier = NFMETA_CARRIER_RING;
 	o->timeout = 300;
@@ -164,6 +164,63 @@ parse_place(const char *option, const char *text, const char **place, bool *capt
 	return 0;
 }
 
+static struct link_opts *
+find_link(struct splitter_opts *o, const char *name)
+{
+	uint8_t i;
+
+	if (o->links_over)
+		o->links = 0;
+	o->links_over = false;
+	for (i = 0; i < o->links; i++)
+		if (strcmp(o->link[i].name, name) == 0)
+			return &o->link[i];
+	if (o->links == LINKS_MAX) {
+		complain("--link \"%s\": there are %u links already, as many as there can be", name,
+			 LINKS_MAX);
+		return NULL;
+	}
+	o->link[o->links] = (struct link_opts){.name = name};
+	return &o->link[o->links++];
+}
+
+/* The link that an option is of. */
+static struct link_opts *
+whose(struct splitter_opts *o)
+{
+	return o->at != NULL ? o->at : &o->all;
+}
+
+/* What is said of all on the command line goes before what the file says of one. */
+static void
+of_all(struct splitter_opts *o, int option)
+{
+	uint8_t i;
+
+	for (i = 0; o->at == NULL && i < o->links; i++) {
+		if (option == OPT_QUEUES)
+			o->link[i].queues = 0;
+		else if (option == OPT_RING)
+			o->link[i].ring_size = 0;
+		else if (option == OPT_FULL)
+			o->link[i].when_full = 0;
+	}
+}
+
+static int
+add_link(struct splitter_opts *o, const char *name)
+{
+	uint8_t n = o->links_over ? 0 : o->links;
+	struct link_opts *l = find_link(o, name);
+
+	if (l == NULL)
+		return -1;
+	if (o->links == n)
+		return complain("--link \"%s\": there is one of this name already", name);
+	o->at = l;
+	return 0;
+}
+
 static int
 parse_names(int opt, const char *text, struct splitter_opts *o)
 {
@@ -180,7 +237,7 @@ parse_names(int opt, const char *text, struct splitter_opts *o)
 	if (opt == OPT_FULL) {
 		if (parse_choice("--when-full", text, full, &i) != 0)
 			return -1;
-		o->when_full = (uint8_t)(NFMETA_FULL_DROP + i);
+		whose(o)->when_full = (uint8_t)(NFMETA_FULL_DROP + i);
 		return 0;
 	}
 	if (parse_choice("--placement", text, place, &i) != 0)
@@ -198,11 +255,11 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 	switch (opt) {
 	case OPT_QUEUES:
 		rc = parse_u64("--queues", text, 1, NFMETA_QUEUES_MAX, &v);
-		o->queues = (uint16_t)v;
+		whose(o)->queues = (uint16_t)v;
 		break;
 	case OPT_RING:
 		rc = parse_u64("--ring-size", text, 64, 65536, &v);
-		o->ring_size = (uint32_t)v;
+		whose(o)->ring_size = (uint32_t)v;
 		if (rc == 0 && (v & (v - 1)) != 0)
 			rc = complain("--ring-size \"%s\": a power of 2 is wanted", text);
 		break;
@@ -261,6 +318,8 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 static int
 check(struct splitter_opts *o)
 {
+	struct link_opts *l;
+
 	if (o->in == NULL && !o->check) /* a checked file may be meant for use with --in */
 		return complain("--in is missing: --in pcap:FILE or --in PORT (see --help)");
 	if (o->replay && o->in != NULL && !o->in_capture)
@@ -274,8 +333,15 @@ check(struct splitter_opts *o)
 	/* in-band, an NF sends its messages in blanks */
 	if (o->carrier == NFMETA_CARRIER_INBAND && o->blanks < BLANKS)
 		o->blanks = BLANKS;
-	if (o->when_full == 0)
-		o->when_full = o->in_capture ? NFMETA_FULL_WAIT : NFMETA_FULL_DROP;
+	if (o->all.when_full == 0)
+		o->all.when_full = o->in_capture ? NFMETA_FULL_WAIT : NFMETA_FULL_DROP;
+	if (o->links == 0)
+		o->link[o->links++].name = o->all.name;
+	for (l = o->link; l < &o->link[o->links]; l++) {
+		l->queues = l->queues != 0 ? l->queues : o->all.queues;
+		l->ring_size = l->ring_size != 0 ? l->ring_size : o->all.ring_size;
+		l->when_full = l->when_full != 0 ? l->when_full : o->all.when_full;
+	}
 	return 0;
 }
 
@@ -283,14 +349,14 @@ check(struct splitter_opts *o)
 static int
 set_option(int c, const char *value, struct splitter_opts *o)
 {
+	of_all(o, c);
 	switch (c) {
 	case OPT_IN:
 		return parse_place("--in", value, &o->in, &o->in_capture, NULL);
 	case OPT_OUT:
 		return parse_place("--out", value, &o->out, &o->out_capture, &o->out_none);
 	case OPT_LINK:
-		o->link = value;
-		return 0;
+		return add_link(o, value);
 	case OPT_FULL:
 	case OPT_PLACEMENT:
 	case OPT_CARRIER:
@@ -352,6 +418,8 @@ splitter_options(int argc, char **argv, struct splitter_opts *o)
 
 	if (read_config(argc, argv, o) != 0)
 		return -1;
+	o->at = NULL;
+	o->links_over = true;
 	opterr = 0;
 	optind = 1;
 	while ((c = getopt_long(argc, argv, "+:m:h", longopts, NULL)) != -1) {

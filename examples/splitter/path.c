@@ -8,20 +8,45 @@
 
 #include "splitter.h"
 
+#define PASS_MS 100 /* a flow's end waits so long for its packets between links */
+
+static uint64_t
+hop_in_flight(const struct hop *h)
+{
+	uint64_t n = 0;
+	const struct way *w;
+
+	for (w = h->way; w < &h->way[h->o->queues]; w++)
+		n += w->sent - w->back + w->waiting + w->tail - w->head;
+	return n;
+}
+
 uint64_t
 ways_in_flight(const struct splitter *s)
 {
 	uint64_t n = 0;
-	uint16_t q;
+	uint8_t i;
 
-	for (q = 0; q < s->o->queues; q++)
-		n += s->way[q].sent - s->way[q].back + s->way[q].tail - s->way[q].head;
+	for (i = 0; i < s->nhops; i++)
+		n += hop_in_flight(&s->hop[i]);
+	return n;
+}
+
+uint64_t
+ways_alive(const struct splitter *s)
+{
+	uint64_t n = 0;
+	uint8_t i;
+
+	for (i = 0; i < s->nhops; i++)
+		if (!s->hop[i].gone)
+			n += hop_in_flight(&s->hop[i]);
 	return n;
 }
 
 /* ---- out ------------------------------------------------------------------------- */
 
-static uint16_t
+uint16_t
 forward(struct splitter *s, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint32_t bytes[BURST];
@@ -69,30 +94,32 @@ send_backward(struct splitter *s, struct rte_mbuf *m)
  *
  * Where more would wait than is allowed, packets go to the NF after all.
  */
-static bool
-pass_by(struct splitter *s, struct flow *f, struct rte_mbuf *m, struct rte_mbuf **now,
-	uint16_t *nnow)
+static enum fate
+pass_by(struct splitter *s, struct hop *h, struct flow *f, struct flow_at *at, struct rte_mbuf *m)
 {
-	struct way *w = &s->way[f->queue];
+	struct way *w = &h->way[flow_queue(s->flows, f, h->number)];
+	enum fate fate = PASSES;
 	uint64_t last;
 
-	if (f->place <= w->back) {
-		now[(*nnow)++] = m;
+	if (at->place <= w->back) {
+		;
 	} else if (w->tail - w->head <= w->mask) {
 		if (w->tail != w->head) {
 			last = w->place[(w->tail - 1) & w->mask];
-			f->place = RTE_MAX(f->place, last);
+			at->place = RTE_MAX(at->place, last);
 		}
 		w->held[w->tail & w->mask] = m;
-		w->place[w->tail++ & w->mask] = f->place;
+		w->place[w->tail++ & w->mask] = at->place;
 		s->c.shunted_held++;
+		fate = TAKEN;
 	} else {
 		s->c.not_shunted++;
-		return false;
+		return TO_NF;
 	}
 	s->c.shunted++;
 	s->c.shunted_bytes += m->pkt_len;
-	return true;
+	h->c.shunted++;
+	return fate;
 }
 
 /* Those that have waited long enough. */
@@ -105,66 +132,90 @@ release(struct splitter *s, struct way *w, uint64_t back)
 	while (w->head != w->tail && w->place[w->head & w->mask] <= back) {
 		pkts[n++] = w->held[w->head++ & w->mask];
 		if (n == BURST) {
-			forward(s, pkts, n);
+			go_on(s, pkts, n);
 			n = 0;
 		}
 	}
 	if (n > 0)
-		forward(s, pkts, n);
+		go_on(s, pkts, n);
+}
+
+static void
+release_all(struct splitter *s, struct hop *h)
+{
+	uint16_t q;
+
+	for (q = 0; q < h->o->queues; q++)
+		release(s, &h->way[q], UINT64_MAX);
 }
 
 void
 ways_release(struct splitter *s)
 {
-	uint16_t q;
+	uint8_t i;
 
-	for (q = 0; q < s->o->queues; q++)
-		release(s, &s->way[q], UINT64_MAX);
+	for (i = 0; i < s->nhops; i++)
+		release_all(s, &s->hop[i]);
 }
 
 /* An NF can say that it is APPS_WHO, too: that costs the figures, nothing else. */
 static bool
-by_rule(const struct splitter *s, const struct flow *f)
+by_rule(const struct splitter *s, const struct nfmeta_flow_decision *d)
 {
-	return s->apps != NULL && f->decision.who == APPS_WHO;
+	return s->apps != NULL && d->who == APPS_WHO;
 }
 
-/* Was decided for its flow; true: the packet goes to the NF all the same. */
-static __rte_noinline bool
-act(struct splitter *s, struct flow *f, struct rte_mbuf *m, const struct nfmeta_record *r,
-    uint64_t tsc, struct rte_mbuf **now, uint16_t *nnow)
+/* What was decided for its flow at this link. */
+__rte_noinline enum fate
+act(struct splitter *s, struct hop *h, struct flow *f, struct rte_mbuf *m, bool back, uint64_t tsc)
 {
-	uint8_t was = f->decision.action, action = nfmeta_flow_act(&f->decision, tsc);
+	struct flow_at *at = flow_at(s->flows, f, h->number);
+	struct flow_passed *passed = flow_passed(s->flows, f, h->number);
+	uint8_t was = at->decision.action, action = nfmeta_flow_act(&at->decision, tsc);
+	uint32_t bytes = m->pkt_len;
+	enum fate fate;
 
-	if (f->decision.action != was) /* its time is over */
-		feed_update(s->feed, f);
+	if (at->decision.action != was) /* its time is over */
+		feed_update(h->feed, f);
 	if (action == NFMETA_ACTION_INSPECT)
-		return true;
+		return TO_NF;
 	if (action == NFMETA_ACTION_DROP) {
-		flow_pass(f, r->flags, m->pkt_len);
+		flow_pass(passed, back, bytes);
+		never_came(s, m);
 		rte_pktmbuf_free(m);
-		if (by_rule(s, f)) {
+		if (by_rule(s, &at->decision)) {
 			s->c.drop_rule++;
 			apps_count(s->apps, f)->discarded++;
 		} else {
 			s->c.drop_verdict++;
+			h->c.verdict++;
 		}
-		return false;
+		return TAKEN;
 	}
-	if (!pass_by(s, f, m, now, nnow))
-		return true;
-	flow_pass(f, r->flags, m->pkt_len);
-	if (by_rule(s, f)) {
+	fate = pass_by(s, h, f, at, m);
+	if (fate == TO_NF)
+		return TO_NF;
+	flow_pass(passed, back, bytes);
+	if (by_rule(s, &at->decision)) {
 		s->c.shunted_rule++;
 		apps_count(s->apps, f)->shunted++;
 	}
-	return false;
+	return fate;
 }
 
 /* ---- back --------------------------------------------------------------------------- */
 
+/* What an NF made leaves by no other NF. */
 static void
-take_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8_t *how, uint16_t n)
+note_injected(const struct splitter *s, struct rte_mbuf *m)
+{
+	if (s->nhops > 1)
+		*note_of(m) = (struct note){.chain = CHAIN_NONE};
+}
+
+static void
+take_back(struct splitter *s, struct hop *h, struct way *w, struct rte_mbuf **pkts,
+	  const uint8_t *how, uint16_t n)
 {
 	struct rte_mbuf *keep[BURST];
 	uint16_t i, nkeep = 0, bypassed = 0;
@@ -181,6 +232,7 @@ take_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8
 			continue;
 		} else {
 			s->c.injected++;
+			note_injected(s, pkts[i]);
 		}
 		switch (how[i] & (NFMETA_DROP | NFMETA_BACKWARD)) {
 		case NFMETA_FORWARD:
@@ -188,85 +240,97 @@ take_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8
 			bypassed += (how[i] & NFMETA_RECLAIMED) != 0;
 			break;
 		case NFMETA_BACKWARD:
+			never_came(s, pkts[i]);
 			send_backward(s, pkts[i]);
 			break;
 		default:
+			never_came(s, pkts[i]);
 			rte_pktmbuf_free(pkts[i]);
-			if ((how[i] & NFMETA_RECLAIMED) != 0)
+			if ((how[i] & NFMETA_RECLAIMED) != 0) {
 				s->c.drop_dead++;
-			else
+				h->c.dead++;
+			} else {
 				s->c.drop_nf++;
+				h->c.dropped++;
+			}
 		}
 	}
+	h->c.bypassed += bypassed;
 	if (nkeep > 0)
-		s->c.bypassed += RTE_MIN(forward(s, keep, nkeep), bypassed);
+		s->c.bypassed += RTE_MIN(go_on(s, keep, nkeep), bypassed);
 }
 
 /* The NF of a queue gave these back, in the order sent. */
 static void
-came_back(struct splitter *s, struct way *w, struct rte_mbuf **pkts, const uint8_t *how, uint16_t n)
+came_back(struct splitter *s, struct hop *h, uint16_t q, struct rte_mbuf **pkts, const uint8_t *how,
+	  uint16_t n)
 {
+	struct way *w = &h->way[q];
 	uint16_t i, k;
 
 	for (i = 0; i < n; i += k) {
 		k = (uint16_t)(n - i);
 		if (unlikely(w->head != w->tail))
 			k = (uint16_t)RTE_MIN((uint64_t)k, w->place[w->head & w->mask] - w->back);
-		take_back(s, w, pkts + i, how + i, k);
+		take_back(s, h, w, pkts + i, how + i, k);
 		release(s, w, w->back);
 	}
 }
 
 static unsigned int
-collect_queue(struct splitter *s, uint16_t q)
+collect_queue(struct splitter *s, struct hop *h, uint16_t q)
 {
 	struct rte_mbuf *pkts[BURST];
 	uint8_t how[BURST];
-	uint16_t n = nfmeta_collect_burst(s->link, q, pkts, how, BURST);
+	uint16_t n = nfmeta_collect_burst(h->link, q, pkts, how, BURST);
 
-	came_back(s, &s->way[q], pkts, how, n);
+	came_back(s, h, q, pkts, how, n);
 	return n;
 }
 
 int
-bury(struct splitter *s, uint16_t q)
+bury(struct splitter *s, struct hop *h, uint16_t q)
 {
 	struct rte_mbuf *pkts[BURST];
 	uint64_t orphans = s->c.orphans, reclaimed = s->c.reclaimed;
 	uint8_t how[BURST];
 	int n;
 
-	while ((n = nfmeta_link_reclaim(s->link, q, pkts, how, BURST)) > 0)
-		came_back(s, &s->way[q], pkts, how, (uint16_t)n);
+	while ((n = nfmeta_link_reclaim(h->link, q, pkts, how, BURST)) > 0)
+		came_back(s, h, q, pkts, how, (uint16_t)n);
 	if (n != 0)
 		return n;
-	s->died[q] = true;
+	h->died[q] = true;
+	h->c.deaths++;
 	s->c.deaths++;
-	complain("the NF of queue %u died; %ju packets were reclaimed, %ju of them from its hands",
-		 q, (uintmax_t)(s->c.reclaimed - reclaimed), (uintmax_t)(s->c.orphans - orphans));
+	complain("the NF of %s died; %ju packets were reclaimed, %ju of them from its hands",
+		 queue_name(s, h, q), (uintmax_t)(s->c.reclaimed - reclaimed),
+		 (uintmax_t)(s->c.orphans - orphans));
 	return 0;
 }
 
 int
-cut_off(struct splitter *s, uint16_t q)
+cut_off(struct splitter *s, struct hop *h, uint16_t q)
 {
-	struct way *w = &s->way[q];
+	struct way *w = &h->way[q];
 	uint64_t packets;
 
-	while (collect_queue(s, q) > 0)
+	while (collect_queue(s, h, q) > 0)
 		;
-	if (nfmeta_link_fence(s->link, q, &packets) != 0)
+	if (nfmeta_link_fence(h->link, q, &packets) != 0)
 		return complain("%s", nfmeta_error());
-	while (collect_queue(s, q) > 0) /* what was set aside */
+	while (collect_queue(s, h, q) > 0) /* what was set aside */
 		;
+	h->c.cut_off++;
+	h->c.fenced += packets;
 	s->c.fenced++;
 	s->c.drop_fenced += packets;
 	w->back = w->sent;
 	release(s, w, w->back);
-	s->died[q] = true;
-	complain("the NF of queue %u stood still for %ju s and was cut off; %ju packets that it had"
+	h->died[q] = true;
+	complain("the NF of %s stood still for %ju s and was cut off; %ju packets that it had"
 		 " are lost",
-		 q, (uintmax_t)s->o->fence, (uintmax_t)packets);
+		 queue_name(s, h, q), (uintmax_t)s->o->fence, (uintmax_t)packets);
 	return 0;
 }
 
@@ -274,83 +338,140 @@ unsigned int
 collect(struct splitter *s)
 {
 	unsigned int total = 0;
+	struct hop *h;
 	uint16_t q;
 
-	for (q = 0; q < s->o->queues; q++)
-		total += collect_queue(s, q);
-	if (unlikely(s->nf_gone))
-		ways_release(s);
+	for (h = s->hop; h < &s->hop[s->nhops]; h++) {
+		if (unlikely(s->waiting > 0))
+			waiting_round(s);
+		for (q = 0; q < h->o->queues; q++)
+			total += collect_queue(s, h, q);
+		if (unlikely(h->gone))
+			release_all(s, h);
+	}
 	return total;
+}
+
+unsigned int
+feeds_round(struct splitter *s, uint64_t now)
+{
+	unsigned int total = 0;
+	uint8_t i;
+
+	for (i = 0; i < s->nhops; i++)
+		total += feed_round(s->hop[i].feed, now);
+	return total;
+}
+
+void
+feeds_flush(struct splitter *s)
+{
+	uint8_t i;
+
+	for (i = 0; i < s->nhops; i++)
+		feed_flush(s->hop[i].feed);
 }
 
 /* ---- to the NF ----------------------------------------------------------------------- */
 
+/* The flow that a packet was put into; back: against the direction of its first one. */
+static struct flow *
+flow_of(const struct splitter *s, struct rte_mbuf *m, bool *back)
+{
+	struct nfmeta_record r;
+	struct note *note;
+
+	if (s->nhops > 1) {
+		note = note_of(m);
+		*back = note->back;
+		return note->known ? flow_find(s->flows, note->flow_id, note->generation) : NULL;
+	}
+	if (nfmeta_record_get(&s->field, m, &r) == 0 || (r.flags & NFMETA_FLOW_KNOWN) == 0)
+		return NULL;
+	*back = (r.flags & NFMETA_FLOW_REVERSE) != 0;
+	return &s->flows->flows[r.flow_id];
+}
+
 /* These did not go to the NF: nothing waits for them. */
 static void
-forget_places(struct splitter *s, uint16_t q, struct rte_mbuf *const *pkts, uint16_t n)
+forget_places(struct splitter *s, struct hop *h, uint16_t q, struct rte_mbuf *const *pkts,
+	      uint16_t n)
 {
-	struct way *w = &s->way[q];
-	struct nfmeta_record r;
+	struct way *w = &h->way[q];
+	struct flow_at *to;
 	struct flow *f;
+	uint64_t last;
 	uint32_t at;
 	uint16_t i;
+	bool back;
 
 	for (i = 0; i < n; i++) {
-		if (nfmeta_record_get(&s->field, pkts[i], &r) == 0 ||
-		    (r.flags & NFMETA_FLOW_KNOWN) == 0)
+		f = flow_of(s, pkts[i], &back);
+		if (f == NULL)
 			continue;
-		f = &s->flows->flows[r.flow_id];
-		f->place = RTE_MIN(f->place, w->sent);
-		flow_pass(f, r.flags, pkts[i]->pkt_len);
+		to = flow_at(s->flows, f, h->number);
+		to->place = RTE_MIN(to->place, w->sent);
+		flow_pass(flow_passed(s->flows, f, h->number), back, pkts[i]->pkt_len);
 	}
-	for (at = w->tail; at != w->head && w->place[(at - 1) & w->mask] > w->sent; at--)
-		w->place[(at - 1) & w->mask] = w->sent;
+	if (w->waiting > 0)
+		renumber(s, h, q);
+	last = w->sent + w->waiting;
+	for (at = w->tail; at != w->head && w->place[(at - 1) & w->mask] > last; at--)
+		w->place[(at - 1) & w->mask] = last;
 }
 
-/* The link did not take these. */
-static void
-turn_away(struct splitter *s, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
+void
+turn_away(struct splitter *s, struct hop *h, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
 {
-	if (s->o->carrier != 0)
-		forget_places(s, q, pkts, n);
-	if (s->o->when_full == NFMETA_FULL_BYPASS) {
-		s->c.bypassed += forward(s, pkts, n);
+	uint16_t i;
+
+	if (s->o->carrier != 0 || s->nhops > 1)
+		forget_places(s, h, q, pkts, n);
+	if (h->o->when_full == NFMETA_FULL_BYPASS) {
+		h->c.bypassed += n;
+		s->c.bypassed += go_on(s, pkts, n);
 		return;
 	}
+	for (i = 0; i < n; i++)
+		never_came(s, pkts[i]);
 	rte_pktmbuf_free_bulk(pkts, n);
-	if (s->o->when_full == NFMETA_FULL_WAIT)
+	if (h->o->when_full == NFMETA_FULL_WAIT) {
 		s->c.drop_stopped += n;
-	else
+	} else {
+		h->c.full += n;
 		s->c.drop_full += n;
+	}
 }
 
 static void
-hand_over(struct splitter *s, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
+hand_over(struct splitter *s, struct hop *h, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct idle idle = {.sleep_us = IDLE_US};
-	bool wait = s->o->when_full == NFMETA_FULL_WAIT;
+	bool wait = h->o->when_full == NFMETA_FULL_WAIT;
 	uint16_t sent = 0, k;
 	uint64_t now;
 
-	while (!s->nf_gone) {
+	while (!h->gone) {
 		/* Packets would overtake messages that wait: where they can wait, they do. */
-		if (likely(!wait || !feed_behind(s->feed, q))) {
-			k = nfmeta_send_burst(s->link, q, pkts + sent, (uint16_t)(n - sent));
-			s->way[q].sent += k;
+		if (likely(!wait || !feed_behind(h->feed, q))) {
+			k = nfmeta_send_burst(h->link, q, pkts + sent, (uint16_t)(n - sent));
+			h->way[q].sent += k;
 			sent += k;
+			h->nsorted[q] = (uint16_t)(n - sent);
 			if (sent == n)
 				return;
 		}
 		if (!wait || s->ended != NULL)
 			break;
 		now = rte_rdtsc();
-		if (collect(s) + feed_round(s->feed, now) > 0)
+		if (collect(s) + feeds_round(s, now) > 0)
 			idle_over(&idle);
 		else
 			idle_wait(&idle);
 		tick(s, now);
 	}
-	turn_away(s, q, pkts + sent, (uint16_t)(n - sent));
+	h->nsorted[q] = 0;
+	turn_away(s, h, q, pkts + sent, (uint16_t)(n - sent));
 }
 
 static void
@@ -385,38 +506,96 @@ look(struct splitter *s, struct flow *f, const struct rte_mbuf *m, struct nfmeta
 		apps_look(s->apps, f, m, r, ns != 0 ? ns / 1000000 : tsc / (s->hz / 1000));
 	}
 	r->app_id = f->app_id;
-	r->action = f->decision.action;
+	r->action = f->at.decision.action;
 	f->seen++;
 }
 
-/* Sort by queue; what passes by the NF goes its own way. */
-static void
+/* The first link of its chain; NULL: there is none. */
+static inline struct hop *
+first_hop(struct splitter *s, struct rte_mbuf *m, const struct nfmeta_record *r,
+	  const struct nfmeta_flow_key *key, const struct flow *f)
+{
+	struct note *note = note_of(m);
+	const struct chain *c;
+
+	*note = (struct note){.chain = f != NULL ? f->chain : lone_chain(&s->first, key)};
+	if (f != NULL) {
+		note->known = true;
+		note->flow_id = r->flow_id;
+		note->generation = r->flow_gen;
+		note->back = (r->flags & NFMETA_FLOW_REVERSE) != 0;
+	}
+	c = &s->first.chains[note->chain];
+	return c->n > 0 ? &s->hop[c->link[0]] : NULL;
+}
+
+/* Sort by link and queue; what passes by the NF goes its own way.  several: links. */
+static inline __rte_always_inline void
 sort(struct splitter *s, struct rte_mbuf **pkts, struct nfmeta_record *recs,
-     const struct nfmeta_flow_key *keys, struct flow *const *flows, uint16_t n, uint64_t tsc)
+     const struct nfmeta_flow_key *keys, struct flow *const *flows, uint16_t n, uint64_t tsc,
+     const bool several)
 {
 	struct rte_mbuf *now[BURST];
+	struct hop *h = &s->hop[0];
 	uint16_t i, q, nnow = 0;
+	struct flow_at *at;
+	enum fate fate;
 	struct flow *f;
 
 	for (i = 0; i < n; i++) {
 		f = flows[i];
-		if (unlikely(f == NULL)) {
-			q = choose_queue(&keys[i], s->o->queues);
-		} else {
-			q = f->queue;
-			if (s->apps != NULL)
-				look(s, f, pkts[i], &recs[i], tsc);
-			if (unlikely(f->decision.action != NFMETA_ACTION_NONE) &&
-			    !act(s, f, pkts[i], &recs[i], tsc, now, &nnow))
+		if (s->apps != NULL && f != NULL)
+			look(s, f, pkts[i], &recs[i], tsc);
+		if (several) {
+			h = first_hop(s, pkts[i], &recs[i], &keys[i], f);
+			if (h == NULL) {
+				now[nnow++] = pkts[i];
 				continue;
-			f->place = s->way[q].sent + s->nsorted[q] + 1;
+			}
 		}
-		if (s->apps != NULL) /* else all are stamped */
+		if (unlikely(f == NULL)) {
+			q = lone_queue(&s->first, &keys[i], h->number);
+		} else {
+			q = several ? flow_queue(s->flows, f, h->number) : f->queue;
+			at = several ? flow_at(s->flows, f, h->number) : &f->at;
+			if (unlikely(at->decision.action != NFMETA_ACTION_NONE)) {
+				fate = act(s, h, f, pkts[i],
+					   (recs[i].flags & NFMETA_FLOW_REVERSE) != 0, tsc);
+				if (fate == PASSES)
+					now[nnow++] = pkts[i];
+				if (fate != TO_NF)
+					continue;
+			}
+			at->place = h->way[q].sent + h->nsorted[q] + 1;
+			if (several)
+				recs[i].action = at->decision.action;
+		}
+		if (several || s->apps != NULL) /* else all are stamped */
 			nfmeta_record_set(&s->field, pkts[i], &recs[i]);
-		s->sorted[q][s->nsorted[q]++] = pkts[i];
+		h->sorted[q][h->nsorted[q]++] = pkts[i];
 	}
 	if (nnow > 0)
-		forward(s, now, nnow);
+		go_on(s, now, nnow);
+}
+
+/* Several links: packets between them go on, until there is room, or the flow can end. */
+static void
+let_pass(struct splitter *s, struct idle *idle, uint64_t *since)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (*since == 0)
+		*since = now;
+	/* not for ever, and not again at once: an NF may stand still */
+	if (now - *since > s->hz / 1000 * PASS_MS || s->ended != NULL) {
+		s->flows->hurry = true;
+		s->hurry_until = now + s->hz;
+	}
+	if (collect(s) + feeds_round(s, now) > 0)
+		idle_over(idle);
+	else
+		idle_wait(idle);
+	tick(s, now);
 }
 
 void
@@ -424,7 +603,10 @@ work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now)
 {
 	struct nfmeta_record recs[BURST];
 	struct nfmeta_flow_key keys[BURST];
+	struct idle idle = {.sleep_us = IDLE_US};
 	struct flow *flows[BURST];
+	uint64_t since = 0;
+	struct hop *h;
 	uint16_t i, k, q;
 
 	s->c.in += n;
@@ -432,17 +614,33 @@ work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now)
 		s->c.in_bytes += pkts[i]->pkt_len;
 	nfmeta_classify_burst(s->o->policy, pkts, n, recs, keys);
 	for (i = 0; i < n; i += k) {
+		k = 0;
+		if (unlikely(s->waiting > 0 && s->ended == NULL)) {
+			let_pass(s, &idle, &since);
+			continue;
+		}
 		k = flows_burst(s->flows, pkts + i, recs + i, keys + i, flows, (uint16_t)(n - i),
 				i == 0 ? now : rte_rdtsc());
+		if (unlikely(k == 0)) {
+			let_pass(s, &idle, &since);
+			continue;
+		}
+		since = 0;
 		set_times(s, pkts + i, recs + i, k);
-		if (s->apps == NULL)
-			nfmeta_record_set_burst(&s->field, pkts + i, recs + i, k);
-		sort(s, pkts + i, recs + i, keys + i, flows, k, now);
-		feed_flush(s->feed); /* before the packets that it is about */
-		for (q = 0; q < s->o->queues; q++) {
-			if (s->nsorted[q] > 0)
-				hand_over(s, q, s->sorted[q], s->nsorted[q]);
-			s->nsorted[q] = 0;
+		if (s->nhops > 1) {
+			sort(s, pkts + i, recs + i, keys + i, flows, k, now, true);
+		} else {
+			if (s->apps == NULL)
+				nfmeta_record_set_burst(&s->field, pkts + i, recs + i, k);
+			sort(s, pkts + i, recs + i, keys + i, flows, k, now, false);
+		}
+		feeds_flush(s); /* before the packets that it is about */
+		for (h = s->hop; h < &s->hop[s->nhops]; h++) {
+			for (q = 0; q < h->o->queues; q++) {
+				if (h->nsorted[q] > 0)
+					hand_over(s, h, q, h->sorted[q], h->nsorted[q]);
+				h->nsorted[q] = 0;
+			}
 		}
 	}
 	flows_sent(s->flows);
@@ -450,31 +648,38 @@ work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now)
 
 /* ---- make and unmake ------------------------------------------------------------------ */
 
+static int
+way_open(struct way *w, uint32_t size)
+{
+	w->mask = size - 1;
+	w->held = calloc(size, sizeof(*w->held));
+	w->place = calloc(size, sizeof(*w->place));
+	return w->held != NULL && w->place != NULL ? 0 : complain("out of memory");
+}
+
 int
 ways_open(struct splitter *s)
 {
-	uint32_t size = RTE_MIN(s->o->ring_size, (uint32_t)HELD_MAX);
-	struct way *w;
+	struct hop *h;
 	uint16_t q;
 
-	for (q = 0; q < s->o->queues; q++) {
-		w = &s->way[q];
-		w->mask = size - 1;
-		w->held = calloc(size, sizeof(*w->held));
-		w->place = calloc(size, sizeof(*w->place));
-		if (w->held == NULL || w->place == NULL)
-			return complain("out of memory");
-	}
+	for (h = s->hop; h < &s->hop[s->nhops]; h++)
+		for (q = 0; q < h->o->queues; q++)
+			if (way_open(&h->way[q], RTE_MIN(h->o->ring_size, (uint32_t)HELD_MAX)) != 0)
+				return -1;
 	return 0;
 }
 
 void
 ways_close(struct splitter *s)
 {
+	struct hop *h;
 	uint16_t q;
 
-	for (q = 0; q < s->o->queues; q++) {
-		free(s->way[q].held);
-		free(s->way[q].place);
+	for (h = s->hop; h < &s->hop[s->nhops]; h++) {
+		for (q = 0; q < h->o->queues; q++) {
+			free(h->way[q].held);
+			free(h->way[q].place);
+		}
 	}
 }

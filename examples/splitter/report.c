@@ -98,6 +98,41 @@ apps_summary(const struct apps *a)
 	}
 }
 
+static uint64_t
+hop_sent(const struct hop *h, uint64_t *back)
+{
+	uint64_t sent = 0;
+	uint16_t q;
+
+	*back = 0;
+	for (q = 0; q < h->o->queues; q++) {
+		sent += h->way[q].sent;
+		*back += h->way[q].back;
+	}
+	return sent;
+}
+
+static uint64_t
+hop_dropped(const struct hop_counts *c)
+{
+	return c->full + c->dropped + c->verdict + c->dead + c->fenced;
+}
+
+static void
+links_summary(const struct report *r)
+{
+	const struct hop *h;
+	uint64_t sent, back;
+
+	for (h = r->hop; h < &r->hop[r->o->links]; h++) {
+		sent = hop_sent(h, &back);
+		printf("  link %-8s packets %ju, back %ju; passed by: full %ju, shunted %ju;"
+		       " dropped %ju\n",
+		       h->o->name, (uintmax_t)sent, (uintmax_t)back, (uintmax_t)h->c.bypassed,
+		       (uintmax_t)h->c.shunted, (uintmax_t)hop_dropped(&h->c));
+	}
+}
+
 void
 report_summary(const struct report *r)
 {
@@ -128,6 +163,8 @@ report_summary(const struct report *r)
 	if (c->deaths > 0)
 		printf("  NFs died     %ju; %ju packets reclaimed, %ju of them from their hands\n",
 		       (uintmax_t)c->deaths, (uintmax_t)c->reclaimed, (uintmax_t)c->orphans);
+	if (r->o->links > 1)
+		links_summary(r);
 	flow_summary(r);
 	if (r->apps != NULL)
 		apps_summary(r->apps);
@@ -212,17 +249,50 @@ json_apps(struct json *j, const struct apps *a)
 	json_end(j);
 }
 
+static void
+json_links(struct json *j, const struct report *r)
+{
+	const struct hop *h;
+	uint64_t sent, back;
+
+	json_object(j, "links");
+	for (h = r->hop; h < &r->hop[r->o->links]; h++) {
+		sent = hop_sent(h, &back);
+		json_object(j, h->o->name);
+		json_number(j, "queues", h->o->queues);
+		json_number(j, "packets", sent);
+		json_number(j, "packets_back", back);
+		json_number(j, "packets_bypassed", h->c.bypassed);
+		json_number(j, "packets_shunted", h->c.shunted);
+		json_object(j, "dropped");
+		json_number(j, "link_full", h->c.full);
+		json_number(j, "by_nf", h->c.dropped);
+		json_number(j, "by_verdict", h->c.verdict);
+		json_number(j, "nf_died", h->c.dead);
+		json_number(j, "nf_cut_off", h->c.fenced);
+		json_end(j);
+		json_number(j, "nfs_died", h->c.deaths);
+		json_number(j, "nfs_cut_off", h->c.cut_off);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 int
 report_json(struct json *j, const struct report *r)
 {
 	const struct splitter_counts *c = r->c;
+	uint16_t queues = 0;
+	uint8_t i;
 
+	for (i = 0; i < r->o->links; i++)
+		queues += r->o->link[i].queues;
 	json_object(j, NULL);
 	json_text(j, "program", "splitter");
 	json_text(j, "version", nfmeta_version());
 	json_text(j, "ended_by", r->ended);
 	json_real(j, "seconds", r->seconds);
-	json_number(j, "queues", r->o->queues);
+	json_number(j, "queues", queues);
 	json_text(j, "placement", placement_name(r->field));
 	json_number(j, "record_bytes", r->field->size);
 	json_number(j, "packets_in", c->in);
@@ -257,6 +327,7 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "packets_without_flow", r->flows->unknown);
 	json_number(j, "lookups_buffered", r->flows->buffer_hits);
 	json_number(j, "lookups_buffer_missed", r->flows->buffer_misses);
+	json_links(j, r);
 	json_flow_state(j, r);
 	if (r->apps != NULL)
 		json_apps(j, r->apps);

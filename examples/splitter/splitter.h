@@ -6,17 +6,19 @@
 
 /*
  * The splitter is the upfront NF: it classifies every packet once, owns the
- * flow table, stamps a record on every packet, hands them to the NF of a link
+ * flow table, stamps a record on every packet, hands them to the NFs of its links
  * and forwards what comes back.
  *
  *   options.c  command line            input.c   where packets come from
  *   capture.c  captures, both ways     output.c  where packets go
  *   flows.c    packets into flows      expire.c  the flow table, ends of flows
- *   feed.c     messages to and from    path.c    packets to the NF, back, and
- *              the NFs                           by it
- *   life.c     start and end           run.c     the loop between
- *   report.c   figures                 apps.h    applications and rules
- *   config.c   options in a file       lookup.c  from keys to flows
+ *   first.c    a flow's first packet:  chain.c   from a link to the next one
+ *              its links and queues    path.c    packets to the NF, back, and
+ *   feed.c     messages to and from              by it
+ *              the NFs                 run.c     the loop between
+ *   life.c     start and end           apps.h    applications and rules
+ *   report.c   figures                 lookup.c  from keys to flows
+ *   config.c   options in a file
  */
 
 #include <stdbool.h>
@@ -36,13 +38,24 @@
 
 /* ---- options.c -------------------------------------------------------------- */
 
+struct link_opts {
+	const char *name;
+	uint16_t queues;
+	uint32_t ring_size;
+	uint8_t when_full; /* NFMETA_FULL_*; 0: as the input is */
+};
+
 struct splitter_opts {
 	const char *in;	 /* capture file or port, without "pcap:" */
 	const char *out; /* likewise */
 	bool in_capture;
 	bool out_capture;
 	bool out_none;
-	const char *link;
+	struct link_opts link[LINKS_MAX];
+	uint8_t links;
+	struct link_opts all; /* what a link has that says nothing of its own */
+	struct link_opts *at; /* whose the options that come are; NULL: of all */
+	bool links_over;      /* the next link takes the place of those there are */
 	const char *file_prefix;
 	const char *json;
 	const char *flows; /* CSV of flows */
@@ -50,11 +63,8 @@ struct splitter_opts {
 	bool apps;	   /* applications are looked for */
 	uint16_t app_flows;
 	uint8_t app_packets;
-	uint16_t queues;
-	uint32_t ring_size;
 	uint32_t max_flows;
 	uint32_t blanks;   /* per queue: for packets and in-band messages of NFs */
-	uint8_t when_full; /* NFMETA_FULL_* */
 	uint8_t placement; /* NFMETA_PLACE_* */
 	uint8_t carrier;   /* NFMETA_CARRIER_*; 0: no flow state */
 	bool flow_table;   /* shared with the NFs */
@@ -148,16 +158,16 @@ struct feed_counts {
 };
 
 /*
- * What is to be told gathers here and goes out with feed_flush(): before the
+ * One for each link.  What is to be told gathers here and goes out with feed_flush(): before the
  * packets of a burst, after a round of the timer, after the NFs' messages.  All
  * messages of a flow go to the queue of its packets.
  */
-struct feed *feed_create(uint16_t queues, uint8_t carrier);
+struct feed *feed_create(uint8_t number, uint16_t queues, uint8_t carrier);
 /* Where to; without a link what is told goes nowhere. */
 void feed_start(struct feed *f, struct nfmeta_link *link, struct flow_table *flows);
 void feed_new(struct feed *f, const struct flow *flow);
 void feed_update(struct feed *f, const struct flow *flow);
-void feed_end(struct feed *f, const struct flow *flow, uint16_t reason);
+void feed_end(struct feed *f, struct flow *flow, uint16_t reason);
 void feed_flush(struct feed *f);
 /* Takes the NFs' messages, goes on with snapshots; returns how many messages came. */
 unsigned int feed_round(struct feed *f, uint64_t now);
@@ -170,6 +180,7 @@ bool feed_held_up(struct feed *f, uint64_t now, uint64_t patience);
 /* Asks the NFs whether all is done; true: it is, or those left have not moved for so long. */
 bool feed_settle(struct feed *f, uint64_t now, uint64_t patience);
 const struct feed_counts *feed_counts(struct feed *f);
+void feed_counts_add(struct feed_counts *sum, const struct feed_counts *c);
 void feed_destroy(struct feed *f);
 
 /* ---- input.c ----------------------------------------------------------------- */
@@ -273,8 +284,21 @@ struct splitter_counts {
 	uint32_t memzones;	/* when the link was made */
 };
 
+/* Of one link. */
+struct hop_counts {
+	uint64_t dropped;	  /* its NF wanted it */
+	uint64_t verdict;	  /* dropped: ... of the flow */
+	uint64_t full;		  /* dropped: it was full */
+	uint64_t bypassed;	  /* passed by: it was full, or had no NF */
+	uint64_t shunted;	  /* passed by: its NF, or a rule, said so */
+	uint64_t dead, fenced;	  /* dropped: with the NF */
+	uint64_t deaths, cut_off; /* NFs */
+};
+
+struct hop;
 struct report {
 	const struct splitter_opts *o;
+	const struct hop *hop; /* o->links of them */
 	const struct splitter_counts *c;
 	const struct flow_counts *flows;
 	const struct feed_counts *feed;
@@ -294,7 +318,7 @@ void progress_line(struct progress *p, const struct report *r, uint64_t now, uin
 void report_summary(const struct report *r);
 int report_json(struct json *j, const struct report *r);
 
-/* ---- path.c ---------------------------------------------------------------------- */
+/* ---- path.c, chain.c --------------------------------------------------------------- */
 
 /*
  * The way of a queue's packets to the NF and back.  The NF returns them in the
@@ -307,9 +331,31 @@ struct way {
 	struct rte_mbuf **held;
 	uint64_t *place; /* ... which are back when this one is; never falls */
 	uint32_t head, tail, mask;
+	/* from the link before; wait for room: chain.c */
+	struct rte_mbuf *first, *last;
+	uint32_t waiting;
 };
 
 #define HELD_MAX 1024 /* per queue; or its ring size, if that is less */
+
+/* A link, its NFs, and the ways to them. */
+struct hop {
+	const struct link_opts *o;
+	struct nfmeta_link *link;
+	struct feed *feed;
+	uint8_t number;
+	bool gone; /* everything passes by it from now on */
+	struct hop_counts c;
+	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
+	uint64_t beat[NFMETA_QUEUES_MAX];   /* heartbeat of the NF */
+	uint64_t still[NFMETA_QUEUES_MAX];  /* TSC when it changed last; 0: it has not yet */
+	uint32_t epoch[NFMETA_QUEUES_MAX];  /* of that NF */
+	bool died[NFMETA_QUEUES_MAX];	    /* the last NF did, no other one was seen since */
+	struct way way[NFMETA_QUEUES_MAX];
+	/* packets of one burst, sorted by queue */
+	struct rte_mbuf *sorted[NFMETA_QUEUES_MAX][BURST];
+	uint16_t nsorted[NFMETA_QUEUES_MAX];
+};
 
 struct splitter;
 
@@ -319,14 +365,69 @@ void ways_release(struct splitter *s);
 void ways_close(struct splitter *s);
 /* Packets at the NFs, and those that wait for them. */
 uint64_t ways_in_flight(const struct splitter *s);
+/* Those of them that an NF may still give back. */
+uint64_t ways_alive(const struct splitter *s);
 /* The NF of a queue died: takes back what it had.  0, or not now. */
-int bury(struct splitter *s, uint16_t q);
+int bury(struct splitter *s, struct hop *h, uint16_t q);
 /* It stands still: nothing comes back from it any more.  0, or the line said. */
-int cut_off(struct splitter *s, uint16_t q);
+int cut_off(struct splitter *s, struct hop *h, uint16_t q);
 /* One burst back from every queue; returns how many packets came. */
 unsigned int collect(struct splitter *s);
+/* The NFs' messages; returns how many came. */
+unsigned int feeds_round(struct splitter *s, uint64_t now);
+void feeds_flush(struct splitter *s);
 /* Packets of the input on their way. */
 void work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now);
+
+/* What is to happen to a packet that was decided about. */
+enum fate {
+	TO_NF,
+	PASSES, /* by the NF, now */
+	TAKEN,	/* it is dropped, or held until its time */
+};
+
+/* Out of the last link; returns how many left, the others are counted. */
+uint16_t forward(struct splitter *s, struct rte_mbuf **pkts, uint16_t n);
+enum fate act(struct splitter *s, struct hop *h, struct flow *f, struct rte_mbuf *m, bool back,
+	      uint64_t tsc);
+/* The link did not take these. */
+void turn_away(struct splitter *s, struct hop *h, uint16_t q, struct rte_mbuf **pkts, uint16_t n);
+
+/*
+ * Several links.  What leaves a link goes to the next one of its flow's chain.  What the
+ * splitter itself has to know of a packet for that lies in the private area of the mbuf:
+ * an NF may change the packet, or take its record off.
+ */
+struct note {
+	struct rte_mbuf *next; /* that waits for the same queue */
+	uint32_t flow_id;      /* with known */
+	uint16_t generation;
+	bool known;
+	bool back; /* against the direction of the flow's first packet */
+	uint8_t chain;
+	uint8_t position; /* in it */
+};
+
+/* A cache line, or none with one link: the packet's own lines stay where they are. */
+#define NOTE_ROOM RTE_CACHE_LINE_SIZE
+_Static_assert(sizeof(struct note) <= NOTE_ROOM, "the note has room");
+
+static inline struct note *
+note_of(struct rte_mbuf *m)
+{
+	return rte_mbuf_to_priv(m);
+}
+
+/* n <= BURST packets leave their link, for the next one or out; as forward(). */
+uint16_t go_on(struct splitter *s, struct rte_mbuf **pkts, uint16_t n);
+/* It is dropped: the NFs of the links to come do not get it. */
+void never_came(struct splitter *s, struct rte_mbuf *m);
+/* The places of those that wait are anew: others before them did not go to the NF. */
+void renumber(struct splitter *s, struct hop *h, uint16_t q);
+/* Those that wait for room, as far as there is. */
+void waiting_round(struct splitter *s);
+/* Has this flow packets that are still to get to a link? */
+bool under_way(const void *splitter, const struct flow *f);
 
 /* ---- life.c, run.c ---------------------------------------------------------------- */
 
@@ -338,30 +439,24 @@ struct splitter {
 	struct input in;
 	struct output out;
 	struct nfmeta_field field;
+	struct first first;
 	struct flow_table *flows;
-	struct feed *feed;
 	struct apps *apps; /* NULL: applications are not looked for */
-	struct nfmeta_link *link;
 	struct splitter_counts c;
 	struct progress progress;
 	uint64_t hz, start, end;
-	uint64_t next_timer, next_peer;	    /* TSC */
-	uint64_t absent[NFMETA_QUEUES_MAX]; /* TSC since when; 0: an NF is there */
-	uint64_t beat[NFMETA_QUEUES_MAX];   /* heartbeat of the NF */
-	uint64_t still[NFMETA_QUEUES_MAX];  /* TSC when it changed last; 0: it has not yet */
-	uint32_t epoch[NFMETA_QUEUES_MAX];  /* of that NF */
-	const char *ended;		    /* why; NULL: running */
+	uint64_t next_timer, next_peer; /* TSC */
+	const char *ended;		/* why; NULL: running */
 	int status;
-	bool died[NFMETA_QUEUES_MAX]; /* the last NF did, no other one was seen since */
-	bool time_over;		      /* --seconds */
-	bool nf_gone;		      /* everything is bypassed from now on */
-	struct way way[NFMETA_QUEUES_MAX];
-	/* packets of one burst, sorted by queue */
-	struct rte_mbuf *sorted[NFMETA_QUEUES_MAX][BURST];
-	uint16_t nsorted[NFMETA_QUEUES_MAX];
+	bool time_over;	      /* --seconds */
+	bool closing;	      /* links take no more */
+	uint64_t hurry_until; /* TSC; flows.hurry */
+	uint64_t waiting;     /* packets that wait between links: chain.c */
+	uint8_t nhops;
+	struct hop hop[LINKS_MAX];
 };
 
-/* Everything up to the published link.  NULL: failed, the line said, nothing left. */
+/* Everything up to the published links.  NULL: failed, the line said, nothing left. */
 struct splitter *splitter_open(const struct splitter_opts *o);
 /* Runs to the end of the input or until told to stop; returns an exit status. */
 int splitter_run(struct splitter *s);
@@ -372,5 +467,7 @@ void end_run(struct splitter *s, const char *why, int status);
 uint32_t memzones(void);
 /* What is done by time: flows that end, signals, NFs that left. */
 void tick(struct splitter *s, uint64_t now);
+/* "queue 0", with several links: "queue 0 of link "ids""; until the next call. */
+const char *queue_name(const struct splitter *s, const struct hop *h, uint16_t q);
 
 #endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The libnfmeta authors
+ *
+ * A flow's first packet.  The one place where it is decided by which NFs a flow goes.
+ */
+#include <string.h>
+
+#include "flows.h"
+
+void
+first_init(struct first *d, uint8_t links, const uint16_t *queues)
+{
+	uint8_t all[LINKS_MAX], i;
+
+	memset(d, 0, sizeof(*d));
+	d->links = links;
+	for (i = 0; i < links; i++) {
+		d->queues[i] = queues[i];
+		all[i] = i;
+	}
+	first_chain(d, all, links); /* CHAIN_ALL */
+	d->nchains++;		    /* CHAIN_NONE */
+}
+
+int
+first_chain(struct first *d, const uint8_t *links, uint8_t n)
+{
+	struct chain *c;
+	uint16_t i;
+
+	for (i = 0; i < d->nchains; i++)
+		if (d->chains[i].n == n && memcmp(d->chains[i].link, links, n) == 0)
+			return i;
+	if (d->nchains == CHAINS_MAX)
+		return -1;
+	c = &d->chains[d->nchains++];
+	c->n = n;
+	memcpy(c->link, links, n);
+	for (i = 0; i < n; i++)
+		c->mask |= (uint8_t)(1u << links[i]);
+	return (int)(c - d->chains);
+}
+
+void
+first_packet(const struct first *d, const struct flow_table *t, struct flow *f)
+{
+	uint8_t link;
+	uint16_t q;
+
+	f->chain = CHAIN_ALL;
+	for (link = 0; link < d->links; link++) {
+		q = choose_queue(&f->key, d->queues[link]);
+		if (link == 0)
+			f->queue = (uint8_t)q;
+		else
+			flow_more(t, f, link)->queue = (uint8_t)q;
+	}
+}
+
+uint8_t
+lone_chain(const struct first *d, const struct nfmeta_flow_key *key)
+{
+	(void)d;
+	(void)key;
+	return CHAIN_ALL;
+}
+
+uint16_t
+lone_queue(const struct first *d, const struct nfmeta_flow_key *key, uint8_t link)
+{
+	return choose_queue(key, d->queues[link]);
+}
