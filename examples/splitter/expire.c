@@ -27,8 +27,23 @@ open_csv(struct flow_table *t, const char *path)
 	if (t->csv == NULL)
 		return complain("--flows: cannot write \"%s\": %s", path, strerror(errno));
 	fprintf(t->csv, "proto,addr_a,port_a,addr_b,port_b,vlan_outer,vlan_inner,fragment,"
-			"packets_a,packets_b,bytes_a,bytes_b,id,generation,app\n");
+			"packets_a,packets_b,bytes_a,bytes_b,id,generation,app,master,"
+			"master_generation\n");
 	return 0;
+}
+
+/* Two columns, empty if it has none. */
+static const char *
+master_of(const struct flow_table *t, const struct flow *f, char *text, size_t size)
+{
+	uint16_t generation;
+	uint32_t id;
+
+	if (!f->expected)
+		return ",";
+	correlate_master(t->correlate, f, &id, &generation);
+	snprintf(text, size, "%u,%u", id, generation);
+	return text;
 }
 
 void
@@ -36,17 +51,18 @@ flows_write(struct flow_table *t, const struct flow *f)
 {
 	const struct nfmeta_flow_key *k = &f->key;
 	int family = k->ip_version == 4 ? AF_INET : AF_INET6;
-	char a[INET6_ADDRSTRLEN], b[INET6_ADDRSTRLEN];
+	char a[INET6_ADDRSTRLEN], b[INET6_ADDRSTRLEN], master[32];
 
 	if (t->csv == NULL)
 		return;
 	inet_ntop(family, k->addr_a, a, sizeof(a));
 	inet_ntop(family, k->addr_b, b, sizeof(b));
-	fprintf(t->csv, "%u,%s,%u,%s,%u,%u,%u,%u,%ju,%ju,%ju,%ju,%u,%u,%u\n", k->proto, a,
+	fprintf(t->csv, "%u,%s,%u,%s,%u,%u,%u,%u,%ju,%ju,%ju,%ju,%u,%u,%u,%s\n", k->proto, a,
 		k->port_a[0] << 8 | k->port_a[1], b, k->port_b[0] << 8 | k->port_b[1],
 		k->vlan[0][0] << 8 | k->vlan[0][1], k->vlan[1][0] << 8 | k->vlan[1][1], k->fragment,
 		(uintmax_t)f->packets[0], (uintmax_t)f->packets[1], (uintmax_t)f->bytes[0],
-		(uintmax_t)f->bytes[1], flow_id(t, f), f->generation, f->app_id & 0xffff);
+		(uintmax_t)f->bytes[1], flow_id(t, f), f->generation, f->app_id & 0xffff,
+		master_of(t, f, master, sizeof(master)));
 }
 
 int

@@ -127,6 +127,8 @@ begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *k
 	f->used = 1;
 	f->first_reverse = direction & 1;
 	first_packet(t->first, t, f);
+	if (t->correlate != NULL)
+		correlate_first(t->correlate, f);
 	list_append(t, f);
 	t->counts.flows++;
 	t->counts.active++;
@@ -282,6 +284,8 @@ put_flow(struct flow_table *t, struct rte_mbuf *m, struct nfmeta_record *r,
 	f->bytes[dir] += m->pkt_len;
 	if (t->entries != NULL)
 		count_shared(t, f, dir, m->pkt_len);
+	if (unlikely(f->control != 0))
+		correlate_look(t->correlate, f, m, r, dir);
 	r->action = f->at.decision.action;
 	r->app_id = f->app_id;
 	nfmeta_record_set_flow(r, (uint32_t)id, f->generation, f->first_reverse, is_new);

@@ -25,6 +25,7 @@
 #include "first.h"
 
 struct apps;
+struct correlate;
 struct feed;
 struct rte_hash;
 struct rte_mbuf;
@@ -76,6 +77,10 @@ struct flow {
 	uint8_t app_looks; /* packets that were looked into */
 	uint8_t rules;	   /* edition of the rules that the decision is from */
 
+	/* correlate.c; 0 without it */
+	uint8_t control;  /* CONTROL_* */
+	uint8_t expected; /* by its control session */
+
 	struct flow_passed passed; /* the first link */
 	uint32_t prev, next;	   /* slots; FLOW_NONE: none */
 } __rte_cache_aligned;
@@ -120,6 +125,7 @@ struct flow_table {
 	struct first *first;
 	struct feed *feeds[LINKS_MAX]; /* by link */
 	struct apps *apps;	       /* NULL: nobody looks into packets */
+	struct correlate *correlate;   /* NULL: nor into control sessions */
 	/* several links: has it packets on its way between them?  It cannot end then. */
 	bool (*under_way)(const void *arg, const struct flow *f);
 	const void *under_way_arg;

@@ -108,6 +108,12 @@ open_flows(struct splitter *s)
 		s->flows->under_way = under_way;
 		s->flows->under_way_arg = s;
 	}
+	if (s->o->correlate.n > 0) {
+		s->correlate = correlate_open(&s->o->correlate, s->flows);
+		if (s->correlate == NULL)
+			return -1;
+		s->flows->correlate = s->correlate;
+	}
 	s->flows->apps = s->apps;
 	if (s->apps != NULL)
 		s->apps->flows = s->flows;
@@ -283,6 +289,7 @@ splitter_close(struct splitter *s, int status)
 			.flows = &flows,
 			.feed = &feed,
 			.apps = s->apps,
+			.correlate = s->correlate != NULL ? correlate_counts(s->correlate) : NULL,
 			.field = &s->field,
 			.seconds = (double)(s->end - s->start) / (double)s->hz,
 			.ended = s->ended,
@@ -301,6 +308,7 @@ splitter_close(struct splitter *s, int status)
 	else
 		exact = ran && s->o->in_capture && !s->out.to_port; /* drivers may keep some */
 	flows_destroy(s->flows);
+	correlate_close(s->correlate);
 	input_close(&s->in);
 	if (exact && check_pool(s) != 0 && status == EXIT_OK)
 		status = EXIT_BAD;

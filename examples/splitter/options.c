@@ -36,6 +36,9 @@ enum {
 	OPT_APPS,
 	OPT_APP_FLOWS,
 	OPT_APP_PACKETS,
+	OPT_CORRELATE,
+	OPT_CORRELATE_SECONDS,
+	OPT_CORRELATE_MAX,
 	OPT_CONFIG,
 	OPT_CHECK,
 	OPT_QUIET,
@@ -72,6 +75,9 @@ static const struct option longopts[] = {
 	{"apps", no_argument, NULL, OPT_APPS},
 	{"app-flows", required_argument, NULL, OPT_APP_FLOWS},
 	{"app-packets", required_argument, NULL, OPT_APP_PACKETS},
+	{"correlate", required_argument, NULL, OPT_CORRELATE},
+	{"correlate-timeout", required_argument, NULL, OPT_CORRELATE_SECONDS},
+	{"correlate-max", required_argument, NULL, OPT_CORRELATE_MAX},
 	{"config", required_argument, NULL, OPT_CONFIG},
 	{"check", required_argument, NULL, OPT_CHECK},
 	{"memory", required_argument, NULL, 'm'},
@@ -118,6 +124,10 @@ static const char usage[] =
 	"  --apps               look for applications without rules, too\n"
 	"  --app-flows N        flows looked into at a time (4096)\n"
 	"  --app-packets N      packets with payload looked into, of a flow (24)\n"
+	"  --correlate WHAT     data flows go to the NF of their control session: of ftp, sip,\n"
+	"                       on other ports as ftp:2121, or none (ftp,sip)\n"
+	"  --correlate-timeout N  seconds that a flow so announced is expected (180)\n"
+	"  --correlate-max N    flows expected at a time; then the oldest is not (16384)\n"
 	"  --file-prefix NAME   name that this program and its NFs share (nfmeta)\n"
 	"  -m, --memory MB      use at most so much hugepage memory\n"
 	"  --config FILE        read options from a file; those given here go first\n"
@@ -146,6 +156,9 @@ splitter_defaults(struct splitter_opts *o)
 	o->fence = 10;
 	o->app_flows = 4096;
 	o->app_packets = 24;
+	correlate_parse("--correlate", "ftp,sip", &o->correlate);
+	o->correlate.seconds = 180;
+	o->correlate.max = 16384;
 	o->first = UINT64_MAX;
 	o->policy = NFMETA_CLASSIFY_DEFAULT;
 }
@@ -300,6 +313,13 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 		rc = parse_u64("--app-packets", text, 1, 255, &v);
 		o->app_packets = (uint8_t)v;
 		break;
+	case OPT_CORRELATE_SECONDS:
+		rc = parse_u64("--correlate-timeout", text, 1, 1000000, &o->correlate.seconds);
+		break;
+	case OPT_CORRELATE_MAX:
+		rc = parse_u64("--correlate-max", text, 1, 1 << 24, &v);
+		o->correlate.max = (uint32_t)v;
+		break;
 	case OPT_BLANKS:
 		rc = parse_u64("--blanks", text, 0, 1024, &v);
 		o->blanks = (uint32_t)v;
@@ -379,6 +399,8 @@ set_option(int c, const char *value, struct splitter_opts *o)
 	case OPT_APPS:
 		o->apps = true;
 		return 0;
+	case OPT_CORRELATE:
+		return correlate_parse("--correlate", value, &o->correlate);
 	case OPT_FLOWS:
 		o->flows = value;
 		return 0;

@@ -166,6 +166,11 @@ report_summary(const struct report *r)
 	if (r->o->links > 1)
 		links_summary(r);
 	flow_summary(r);
+	if (r->correlate != NULL && r->correlate->controls > 0)
+		printf("  correlated   %ju flows of %ju control sessions; expected %ju, expired "
+		       "%ju\n",
+		       (uintmax_t)r->correlate->matched, (uintmax_t)r->correlate->controls,
+		       (uintmax_t)r->correlate->expected, (uintmax_t)r->correlate->expired);
 	if (r->apps != NULL)
 		apps_summary(r->apps);
 	fflush(stdout);
@@ -278,6 +283,20 @@ json_links(struct json *j, const struct report *r)
 	json_end(j);
 }
 
+static void
+json_correlate(struct json *j, const struct correlate_counts *c)
+{
+	json_object(j, "correlation");
+	json_number(j, "control_sessions", c->controls);
+	json_number(j, "expected", c->expected);
+	json_number(j, "matched", c->matched);
+	json_number(j, "expired", c->expired);
+	json_number(j, "replaced", c->replaced);
+	json_number(j, "pushed_out", c->pushed_out);
+	json_number(j, "waiting", c->waiting);
+	json_end(j);
+}
+
 int
 report_json(struct json *j, const struct report *r)
 {
@@ -329,6 +348,8 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "lookups_buffer_missed", r->flows->buffer_misses);
 	json_links(j, r);
 	json_flow_state(j, r);
+	if (r->correlate != NULL)
+		json_correlate(j, r->correlate);
 	if (r->apps != NULL)
 		json_apps(j, r->apps);
 	if (r->o->json_more != NULL)

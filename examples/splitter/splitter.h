@@ -19,6 +19,7 @@
  *   life.c     start and end           apps.h    applications and rules
  *   report.c   figures                 lookup.c  from keys to flows
  *   config.c   options in a file
+ *   correlate.c  data flows and their control sessions; announced.c: what these say
  */
 
 #include <stdbool.h>
@@ -32,6 +33,7 @@
 
 #include "../common/common.h"
 #include "apps.h"
+#include "correlate.h"
 #include "flows.h"
 
 #define BURST 32
@@ -75,8 +77,9 @@ struct splitter_opts {
 	uint64_t seconds;  /* 0: no limit */
 	/* of a flow, seconds: idle, UDP, TCP after its end */
 	uint64_t timeout, timeout_udp, timeout_closed;
-	uint64_t wait_nf; /* seconds */
-	uint64_t fence;	  /* seconds that an NF may stand still; 0: any time */
+	uint64_t wait_nf;		 /* seconds */
+	uint64_t fence;			 /* seconds that an NF may stand still; 0: any time */
+	struct correlate_opts correlate; /* n 0: none */
 	uint64_t megabytes;
 	uint32_t policy; /* NFMETA_CLASSIFY_* */
 	bool quiet;
@@ -302,7 +305,8 @@ struct report {
 	const struct splitter_counts *c;
 	const struct flow_counts *flows;
 	const struct feed_counts *feed;
-	const struct apps *apps; /* NULL: applications were not looked for */
+	const struct apps *apps;		  /* NULL: applications were not looked for */
+	const struct correlate_counts *correlate; /* NULL: control sessions were not */
 	const struct nfmeta_field *field;
 	double seconds;
 	const char *ended; /* why */
@@ -441,7 +445,8 @@ struct splitter {
 	struct nfmeta_field field;
 	struct first first;
 	struct flow_table *flows;
-	struct apps *apps; /* NULL: applications are not looked for */
+	struct apps *apps;	     /* NULL: applications are not looked for */
+	struct correlate *correlate; /* NULL: control sessions are not */
 	struct splitter_counts c;
 	struct progress progress;
 	uint64_t hz, start, end;

@@ -14,6 +14,8 @@ usage: gen.py NAME FILE
   elephant a flow of 100 packets, far apart, between packets that are no flow's
   tls      eight TLS flows of 100 packets, untagged and tagged, that name their servers in
            the fourth packet; one of them in two segments; one with a wrong checksum there
+  ftp      FTP: control connections, and data by PORT, PASV, EPRT and EPSV
+  sip      SIP over UDP and TCP, and the RTP and RTCP that SDP announces
   media    many flows at a time, two thirds of them video and music over TLS
   nano     time stamps finer than a microsecond
   pcapng   the packets of "mixed" as pcapng
@@ -359,6 +361,184 @@ def media():
     return interleave(talks)
 
 
+class Talk:
+    """A TCP connection, packet by packet; all packets go into one list."""
+
+    def __init__(self, out, a, b, sport, dport, tags=()):
+        self.out, self.a, self.b, self.sport, self.dport, self.tags = out, a, b, sport, dport, tags
+        self.x, self.y = RND.getrandbits(32), RND.getrandbits(32)
+        self.go(SYN)
+        self.come(SYN | ACK)
+        self.go(ACK)
+
+    def go(self, flags, payload=b""):
+        self.out.append(ether(ip(self.a, self.b, tcp(self.a, self.b, self.sport, self.dport, self.x,
+                                                     flags, payload, self.y)), self.tags))
+        self.x += len(payload) + (1 if flags & (SYN | FIN) else 0)
+
+    def come(self, flags, payload=b""):
+        self.out.append(ether(ip(self.b, self.a, tcp(self.b, self.a, self.dport, self.sport, self.y,
+                                                     flags, payload, self.x)), self.tags, True))
+        self.y += len(payload) + (1 if flags & (SYN | FIN) else 0)
+
+    def say(self, text):
+        self.go(ACK | PSH, text.encode())
+
+    def answer(self, text):
+        self.come(ACK | PSH, text.encode())
+
+    def end(self):
+        self.go(FIN | ACK)
+        self.come(FIN | ACK)
+        self.go(ACK)
+
+
+def text_of(addr):
+    return socket.inet_ntop(socket.AF_INET if len(addr) == 4 else socket.AF_INET6, addr)
+
+
+def six_numbers(addr, port):
+    return ",".join(str(n) for n in (*addr, port >> 8, port & 255))
+
+
+def ftp_transfer(out, control, how, a, b, port, tags):
+    """One transfer; a: where the client has its data, b: the server."""
+    if how in ("PORT", "EPRT"):
+        if how == "PORT":
+            control.say("PORT %s\r\n" % six_numbers(a, port))
+        else:
+            control.say("EPRT |%d|%s|%d|\r\n" % (1 if len(a) == 4 else 2, text_of(a), port))
+        control.answer("200 Command okay.\r\n")
+        control.say("RETR file%d\r\n" % port)
+        data = Talk(out, b, a, 20, port, tags)
+        control.answer("150 Opening data connection.\r\n")
+        for _ in range(3):
+            data.go(ACK | PSH, noise(RND.randint(1, 1400)))
+            data.come(ACK)
+    else:
+        control.say("%s\r\n" % how)
+        if how == "PASV":
+            control.answer("227 Entering Passive Mode (%s).\r\n" % six_numbers(b, port))
+        else:
+            control.answer("229 Entering Extended Passive Mode (|||%d|)\r\n" % port)
+        data = Talk(out, a, b, RND.randint(20000, 60000), port, tags)
+        control.say("STOR file%d\r\n" % port)
+        control.answer("150 Ok to send data.\r\n")
+        for _ in range(3):
+            data.go(ACK | PSH, noise(RND.randint(1, 1400)))
+            data.come(ACK)
+    data.end()
+    control.answer("226 Transfer complete.\r\n")
+
+
+def ftp():
+    talks = []
+    for i in range(24):
+        v6 = i % 3 == 2
+        a, b = host(i, v6), server(i % 7, v6)
+        tags = [(), (), (10,), (301, 345)][i % 4]
+        out = []
+        control = Talk(out, a, b, 30000 + i, 21, tags)
+        control.answer("220-Welcome\r\n220 ready\r\n")
+        control.say("USER anonymous\r\n")
+        control.answer("230 Login successful.\r\n")
+        for n in range(4):
+            how = ("EPSV", "EPRT")[n % 2] if v6 else ("PASV", "PORT", "EPSV", "EPRT")[n]
+            # every other one has its data at an address of its own, if it can say so
+            at, bt = (a, b) if i % 2 else (host(100 + i, v6), server(100 + i, v6))
+            ftp_transfer(out, control, how, at if how in ("PORT", "EPRT") else a,
+                         bt if how == "PASV" else b,
+                         1024 + i * 64 + RND.randrange(64) * 257 % 60000, tags)
+        control.say("QUIT\r\n")
+        control.answer("221 Goodbye.\r\n")
+        control.end()
+        talks.append(out)
+        talks.append(udp_talk(a, b, 50000 + i, 34000, 4, tags))
+    return interleave(talks)
+
+
+def rtp(kind, seq, ssrc):
+    return struct.pack("!BBHII", 0x80, kind, seq, seq * 160, ssrc) + noise(160)
+
+
+def rtcp(ssrc):
+    return struct.pack("!BBHIIIIII", 0x80, 200, 6, ssrc, 0, 0, 0, 0, 0)
+
+
+def sdp(who, where, audio, video=None, video_at=None, rtcp_port=None):
+    """Media at "where"; a video line has an address of its own."""
+    def net(addr):
+        return "IN IP%d %s" % (4 if len(addr) == 4 else 6, text_of(addr))
+
+    lines = ["v=0", "o=- 1 1 %s" % net(who), "s=-", "c=%s" % net(where), "t=0 0",
+             "m=audio %d RTP/AVP 0" % audio]
+    if rtcp_port is not None:
+        lines.append("a=rtcp:%d" % rtcp_port)
+    lines.append("a=rtpmap:0 PCMU/8000")
+    if video is not None:
+        lines += ["m=video %d RTP/AVP 34" % video, "c=%s" % net(video_at), "a=rtpmap:34 H263/90000"]
+    return "\r\n".join(lines) + "\r\n"
+
+
+def sip_message(first, call, more, body=""):
+    lines = [first, "Via: SIP/2.0/UDP proxy;branch=z9hG4bK%d" % call, "From: <sip:a@example.org>;tag=1",
+             "To: <sip:b@example.org>", "Call-ID: %d@example.org" % call, "CSeq: 1 " + more,
+             "Contact: <sip:a@example.org>", "Max-Forwards: 70"]
+    if body:
+        lines.append("Content-Type: application/sdp")
+    return "\r\n".join(lines + ["Content-Length: %d" % len(body), "", body])
+
+
+def sip():
+    talks = []
+    for i in range(24):
+        v6 = i % 3 == 2
+        tags = [(), (), (10,), (301, 345)][i % 4]
+        # phone, proxy; media of the phone, of the other one, and of its video
+        a, p = host(i, v6), server(i, v6)
+        ma, mb, mv = host(100 + i, v6), server(100 + i, v6), server(180 + i, v6)
+        at, bt, av, bv = (port + 4 * i for port in (16384, 26000, 36000, 46000))
+        out = []
+        video = i % 2 == 0
+        own_rtcp = at + 30001 if i % 5 == 1 else None
+        call = sip_message("INVITE sip:b@example.org SIP/2.0", i, "INVITE",
+                           sdp(a, ma, at, av if video else None, ma, own_rtcp))
+        ringing = sip_message("SIP/2.0 180 Ringing", i, "INVITE")
+        okay = sip_message("SIP/2.0 200 OK", i, "INVITE", sdp(p, mb, bt, bv if video else None, mv))
+        if i % 4 == 3:
+            control = Talk(out, a, p, 31000 + i, 5060, tags)
+            say, answer = control.say, control.answer
+        else:
+            def say(text):
+                out.append(ether(ip(a, p, udp(a, p, 5060, 5060, text.encode())), tags))
+
+            def answer(text):
+                out.append(ether(ip(p, a, udp(p, a, 5060, 5060, text.encode())), tags, True))
+
+        def media(x, y, sport, dport, payload):
+            out.append(ether(ip(x, y, udp(x, y, sport, dport, payload)), tags))
+
+        say(call)
+        answer(ringing)
+        answer(okay)
+        say(sip_message("ACK sip:b@example.org SIP/2.0", i, "ACK"))
+        for n in range(8):
+            media(ma, mb, at, bt, rtp(0, n, 2 * i + 1))
+            # some answer from another port than the one they listen at
+            media(mb, ma, bt + (5000 if i % 6 == 5 else 0), at, rtp(0, n, 2 * i + 2))
+            if video:
+                media(ma, mv, av, bv, rtp(34, n, 3 * i + 1))
+                media(mv, ma, bv, av, rtp(34, n, 3 * i + 2))
+            if n % 4 == 3:
+                media(ma, mb, own_rtcp or at + 1, bt + 1, rtcp(2 * i + 1))
+                media(mb, ma, bt + 1, own_rtcp or at + 1, rtcp(2 * i + 2))
+        say(sip_message("BYE sip:b@example.org SIP/2.0", i, "BYE"))
+        answer(sip_message("SIP/2.0 200 OK", i, "BYE"))
+        talks.append(out)
+        talks.append(udp_talk(a, p, 50000 + i, 34000, 4, tags))
+    return interleave(talks)
+
+
 def pcap(path, packets, link=1, nano=False):
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 262144,
@@ -387,7 +567,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     name, path = sys.argv[1:]
-    if name in ("mixed", "reuse", "again", "icmp", "incomplete", "jumbo", "elephant", "tls", "media"):
+    if name in ("mixed", "reuse", "again", "icmp", "incomplete", "jumbo", "elephant", "tls", "media", "ftp",
+                "sip"):
         pcap(path, globals()[name]())
     elif name == "nano":
         pcap(path, mixed(), nano=True)
