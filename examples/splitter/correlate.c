@@ -406,7 +406,7 @@ correlate_parse(const char *option, const char *text, struct correlate_opts *o)
 /* ---- make and unmake ------------------------------------------------------------------- */
 
 struct correlate *
-correlate_open(const struct correlate_opts *o, struct flow_table *flows)
+correlate_open(const struct correlate_opts *o, struct flow_table *flows, uint64_t hz)
 {
 	struct correlate *c = calloc(1, sizeof(*c));
 	uint32_t i, buckets = rte_align32pow2(o->max);
@@ -420,7 +420,7 @@ correlate_open(const struct correlate_opts *o, struct flow_table *flows)
 	}
 	c->o = *o;
 	c->flows = flows;
-	c->patience = o->seconds * rte_get_tsc_hz();
+	c->patience = o->seconds * hz;
 	c->seed = (uint32_t)rte_rdtsc(); /* so that nobody can choose what collides */
 	c->mask = buckets - 1;
 	memset(c->buckets, 0xff, buckets * sizeof(*c->buckets));
@@ -433,9 +433,9 @@ correlate_open(const struct correlate_opts *o, struct flow_table *flows)
 }
 
 const struct correlate_counts *
-correlate_counts(struct correlate *c)
+correlate_counts(struct correlate *c, uint64_t now)
 {
-	expire(c, rte_rdtsc());
+	expire(c, now);
 	return &c->c;
 }
 

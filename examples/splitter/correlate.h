@@ -52,8 +52,9 @@ struct correlate;
 /* "ftp,sip", with ports "ftp:2121", or "none".  0, or -1 and the line said. */
 int correlate_parse(const char *option, const char *text, struct correlate_opts *o);
 
-/* NULL on failure, the line said. */
-struct correlate *correlate_open(const struct correlate_opts *o, struct flow_table *flows);
+/* hz: of the flows' TSC.  NULL on failure, the line said. */
+struct correlate *correlate_open(const struct correlate_opts *o, struct flow_table *flows,
+				 uint64_t hz);
 /* A flow begins, its queue is chosen: if it was expected it gets its control session's. */
 void correlate_first(struct correlate *c, struct flow *f);
 /* A packet of a control session; dir: 0 from end a of the key, 1 from end b. */
@@ -62,7 +63,7 @@ void correlate_look(struct correlate *c, const struct flow *f, const struct rte_
 /* The control session of a flow that was expected; it may have ended long ago. */
 void correlate_master(const struct correlate *c, const struct flow *f, uint32_t *id,
 		      uint16_t *generation);
-const struct correlate_counts *correlate_counts(struct correlate *c);
+const struct correlate_counts *correlate_counts(struct correlate *c, uint64_t now);
 void correlate_close(struct correlate *c);
 
 #endif

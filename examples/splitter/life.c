@@ -109,7 +109,7 @@ open_flows(struct splitter *s)
 		s->flows->under_way_arg = s;
 	}
 	if (s->o->correlate.n > 0) {
-		s->correlate = correlate_open(&s->o->correlate, s->flows);
+		s->correlate = correlate_open(&s->o->correlate, s->flows, s->hz);
 		if (s->correlate == NULL)
 			return -1;
 		s->flows->correlate = s->correlate;
@@ -289,7 +289,8 @@ splitter_close(struct splitter *s, int status)
 			.flows = &flows,
 			.feed = &feed,
 			.apps = s->apps,
-			.correlate = s->correlate != NULL ? correlate_counts(s->correlate) : NULL,
+			.correlate = s->correlate != NULL ? correlate_counts(s->correlate, s->end)
+							  : NULL,
 			.field = &s->field,
 			.seconds = (double)(s->end - s->start) / (double)s->hz,
 			.ended = s->ended,
