@@ -30,7 +30,7 @@ def flow(proto, a, x, b, y):
 def of_tshark(capture):
     """The control session of every data flow."""
     command = ["tshark", "-n", "-r", capture, "-T", "fields", "-E", "occurrence=f",
-               "-Y", "tcp || udp", "-d", "tcp.port==20,data"]
+               "-Y", "(tcp || udp) && !icmp && !icmpv6", "-d", "tcp.port==20,data"]
     for field in FIELDS:
         command += ["-e", field]
     text = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
