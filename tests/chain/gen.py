@@ -8,6 +8,8 @@ usage: gen.py NAME FILE
   mixed    TCP, UDP, ICMP; IPv4, IPv6; tags; fragments; errors; ARP
   reuse    TCP port pairs that are used again
   again    the same SYN again after the end: by its number it is the old connection's
+  ends     ends of connections as they come: half closed, out of order, twice, reset; ports
+           used again at once and after a pause. 2600 ARPs are the pause, 6200 the end
   icmp     ICMP errors that quote TCP and UDP packets
   incomplete  datagrams of which a fragment is missing
   jumbo    frames of 9014 bytes and more, among small ones
@@ -393,6 +395,84 @@ class Talk:
         self.go(ACK)
 
 
+def ending(kind, a, b, sport, out):
+    """A connection that ends in some way."""
+    t = Talk(out, a, b, sport, 33000)
+    t.go(ACK | PSH, noise(100))
+    t.come(ACK | PSH, noise(200))
+    if kind == "half":  # the other end goes on, and ends later
+        t.go(FIN | ACK)
+        for _ in range(3):
+            t.come(ACK | PSH, noise(300))
+            t.go(ACK)
+        t.come(FIN | ACK)
+        t.go(ACK)
+    elif kind == "early":  # FINs overtake the data before them
+        t.go(ACK | PSH, noise(50))
+        t.go(FIN | ACK)
+        t.come(ACK | PSH, noise(60))
+        t.come(FIN | ACK)
+        t.go(ACK)
+        out[-5], out[-4] = out[-4], out[-5]
+        out[-3], out[-2] = out[-2], out[-3]
+    elif kind == "crossed":  # the last ACKs overtake the FINs
+        t.end()
+        out[-3:] = [out[-1], out[-2], out[-3]]
+    elif kind == "twice":  # FINs are sent again
+        t.go(FIN | ACK)
+        out += [out[-1]] * 2
+        t.come(FIN | ACK)
+        out += [out[-1], out[-2]]
+        t.go(ACK)
+    elif kind == "twice-one":  # ... but one end's only
+        t.go(FIN | ACK)
+        out += [out[-1]] * 3
+        t.come(ACK)
+    elif kind == "fin-rst":
+        t.go(FIN | ACK)
+        t.come(RST | ACK)
+    elif kind == "closed-rst":
+        t.end()
+        t.come(RST)
+    elif kind == "rst-data":  # data that was on its way
+        t.go(RST | ACK)
+        t.come(ACK | PSH, noise(70))
+    elif kind == "one":
+        t.come(FIN | ACK)
+        t.go(ACK)
+
+
+ENDINGS = ("half", "early", "crossed", "twice", "twice-one", "fin-rst", "closed-rst", "rst-data",
+           "one", "none")
+
+
+def ends():
+    first, second = [], []
+    for i in range(40):
+        v6 = i % 4 == 3
+        kind = ENDINGS[i % len(ENDINGS)]
+        a, b = host(i, v6), server(i, v6)
+        one, two = [], []
+        ending(kind, a, b, 43100 + i, one)
+        if i >= 20:  # used again at once, some twice
+            ending(ENDINGS[(i * 7 + 3) % len(ENDINGS)], a, b, 43100 + i, one)
+            if i % 3 == 0:
+                ending("half", a, b, 43100 + i, one)
+        if i % 20 < 10:  # and after the pause
+            ending(ENDINGS[(i * 3 + 1) % len(ENDINGS)], a, b, 43100 + i, two)
+        first.append(one)
+        second.append(two)
+        # refused, not answered, and UDP that goes on after the pause
+        syn = ether(ip(a, b, tcp(a, b, 43200 + i, 33000, 7, SYN)))
+        no = ether(ip(b, a, tcp(b, a, 33000, 43200 + i, 0, RST | ACK, b"", 8)), back=True)
+        first.append([syn, no] if i % 2 else [syn, syn])
+        talk = udp_talk(a, b, 43300 + i, 34000, 4)
+        first.append(talk[:4])
+        second.append(talk[4:])
+    pause = [arp(host(1), server(1))]
+    return interleave(first) + pause * 2600 + interleave(second) + pause * 6200
+
+
 def text_of(addr):
     return socket.inet_ntop(socket.AF_INET if len(addr) == 4 else socket.AF_INET6, addr)
 
@@ -567,7 +647,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     name, path = sys.argv[1:]
-    if name in ("mixed", "reuse", "again", "icmp", "incomplete", "jumbo", "elephant", "tls", "media", "ftp",
+    if name in ("mixed", "reuse", "again", "ends", "icmp", "incomplete", "jumbo", "elephant", "tls", "media", "ftp",
                 "sip"):
         pcap(path, globals()[name]())
     elif name == "nano":
