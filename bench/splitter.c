@@ -96,7 +96,9 @@ open_splitter(struct splitter_opts *o, const char *capture, uint32_t max_flows)
 	o->replay = true; /* without end */
 	o->file_prefix = opt_prefix;
 	o->max_flows = max_flows;
-	o->when_full = NFMETA_FULL_WAIT;
+	o->links = 1;
+	o->link[0] = (struct link_opts){
+		.name = "ids", .queues = 1, .ring_size = 1024, .when_full = NFMETA_FULL_WAIT};
 	o->quiet = true;
 	if (opt_huge_dir != NULL) {
 		o->eal_argv[o->eal_argc++] = (char *)"--huge-dir";
@@ -110,14 +112,14 @@ open_splitter(struct splitter_opts *o, const char *capture, uint32_t max_flows)
 
 /* ---- stages ----------------------------------------------------------------------------- */
 
-static const uint8_t forward[BURST]; /* NFMETA_FORWARD */
+static const uint8_t forwarded[BURST]; /* NFMETA_FORWARD */
 
 static struct nfmeta_link *
 attach(const struct splitter_opts *o)
 {
 	struct nfmeta_link *nf;
 
-	if (nfmeta_link_attach(o->link, 0, 5000, &nf) != 0 ||
+	if (nfmeta_link_attach(o->link[0].name, 0, 5000, &nf) != 0 ||
 	    nfmeta_flow_subscribe(nf, NFMETA_TYPE(NFMETA_MSG_NEW) | NFMETA_TYPE(NFMETA_MSG_DELETE) |
 					      NFMETA_TYPE(NFMETA_MSG_UPDATE)) != 0)
 		errx(1, "%s", nfmeta_error());
@@ -137,7 +139,7 @@ serve(struct nfmeta_link *nf)
 		n = nfmeta_recv_burst(nf, pkts, recs, BURST);
 		for (heard = 0; nfmeta_flow_next(nf, &msg) != 0; heard++)
 			;
-		nfmeta_return_burst(nf, pkts, forward, n);
+		nfmeta_return_burst(nf, pkts, forwarded, n);
 		sum = (uint16_t)(sum + n);
 	} while (n + heard > 0);
 	return sum;
@@ -169,16 +171,16 @@ by_stages(struct splitter *s, struct nfmeta_link *nf, uint64_t *ticks)
 	t[STAMP] = rte_rdtsc();
 	nfmeta_record_set_burst(&s->field, pkts, recs, n);
 	t[TELL] = rte_rdtsc();
-	feed_flush(s->feed);
-	feed_round(s->feed, t[TELL]);
+	feeds_flush(s);
+	feeds_round(s, t[TELL]);
 	t[SEND] = rte_rdtsc();
-	if (nfmeta_send_burst(s->link, 0, pkts, n) != n)
+	if (nfmeta_send_burst(s->hop[0].link, 0, pkts, n) != n)
 		errx(1, "the link is full");
 	t[NF] = rte_rdtsc();
 	if (serve(nf) != n)
 		errx(1, "packets do not come to the NF");
 	t[COLLECT] = rte_rdtsc();
-	back = nfmeta_collect_burst(s->link, 0, pkts, how, BURST);
+	back = nfmeta_collect_burst(s->hop[0].link, 0, pkts, how, BURST);
 	t[OUTPUT] = rte_rdtsc();
 	if (back != n || output_burst(&s->out, pkts, n) != n)
 		errx(1, "packets do not come back");
@@ -202,7 +204,7 @@ at_once(struct splitter *s, struct nfmeta_link *nf, uint64_t *ticks)
 	serve(nf);
 	if (collect(s) != n)
 		errx(1, "packets do not come back");
-	feed_round(s->feed, now);
+	feeds_round(s, now);
 	then = rte_rdtsc();
 	if (then - now > rte_get_tsc_hz() / 1000000 * OTHERS_US)
 		return 0;
@@ -288,7 +290,7 @@ packets(struct splitter *s, struct rte_mbuf **pkts, uint64_t n, uint64_t session
 		} else {
 			if (flows_burst(s->flows, pkts, recs, keys, flows, BURST, tsc) != BURST)
 				errx(1, "a flow had to end");
-			feed_flush(s->feed);
+			feeds_flush(s);
 			flows_sent(s->flows);
 		}
 		tsc = rte_rdtsc() - tsc;
