@@ -191,6 +191,7 @@ END_TEST
 
 /* ---- flows --------------------------------------------------------------------------- */
 
+static struct first first = {.links = 1};
 static struct flow_table table;
 static struct correlate *c;
 static uint32_t next_slot;
@@ -198,7 +199,7 @@ static uint32_t next_slot;
 static void
 setup(void)
 {
-	table = (struct flow_table){.slots = SLOTS, .hand = HAND};
+	table = (struct flow_table){.slots = SLOTS, .hand = HAND, .first = &first};
 	table.flows = aligned_alloc(64, SLOTS * sizeof(struct flow));
 	memset(table.flows, 0, SLOTS * sizeof(struct flow));
 	next_slot = 0;

@@ -131,7 +131,8 @@ whole_way(const uint8_t *head, const uint8_t *payload, size_t len, bool cut,
 	  const struct announced *said, unsigned int n)
 {
 	struct correlate_opts o = {.max = (head[0] & 16) != 0 ? 3 : 64, .seconds = 10};
-	struct flow_table t = {.slots = SLOTS, .hand = 1000};
+	struct first first = {.links = 1};
+	struct flow_table t = {.slots = SLOTS, .hand = 1000, .first = &first};
 	struct rte_mbuf *m = make(head[0], payload, len, cut ? head + 1 : NULL);
 	/* without L4_CSUM: the checksum is not known, not bad */
 	struct outcome p = packet_classify(m, NFMETA_CLASSIFY_VLAN_IN_KEY);
