@@ -321,6 +321,7 @@ void
 correlate_first(struct correlate *c, struct flow *f)
 {
 	struct expectation *a, *b, *e;
+	const struct flow *master;
 	uint8_t link;
 
 	f->control = control_of(c, f->key.port_a, f->key.proto);
@@ -335,10 +336,12 @@ correlate_first(struct correlate *c, struct flow *f)
 	e = a == NULL || (b != NULL && b->until > a->until) ? b : a;
 	if (e == NULL)
 		return;
-	f->chain = e->chain;
-	f->queue = e->queue[0];
-	for (link = 1; link < c->flows->first->links; link++)
-		flow_more(c->flows, f, link)->queue = e->queue[link];
+	master = flow_find(c->flows, e->master, e->generation); /* it may have moved since */
+	f->chain = master != NULL ? master->chain : e->chain;
+	for (link = 0; link < c->flows->first->links; link++)
+		flow_set_queue(c->flows, f, link,
+			       master != NULL ? flow_queue(c->flows, master, link)
+					      : e->queue[link]);
 	f->expected = 1;
 	c->masters[flow_id(c->flows, f)] = (struct master){e->master, e->generation};
 	c->c.matched++;

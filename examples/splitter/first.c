@@ -45,16 +45,10 @@ void
 first_packet(const struct first *d, const struct flow_table *t, struct flow *f)
 {
 	uint8_t link;
-	uint16_t q;
 
 	f->chain = CHAIN_ALL;
-	for (link = 0; link < d->links; link++) {
-		q = choose_queue(&f->key, d->queues[link]);
-		if (link == 0)
-			f->queue = (uint8_t)q;
-		else
-			flow_more(t, f, link)->queue = (uint8_t)q;
-	}
+	for (link = 0; link < d->links; link++)
+		flow_set_queue(t, f, link, choose_queue(&f->key, d->queues[link]));
 }
 
 uint8_t

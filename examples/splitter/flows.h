@@ -208,6 +208,15 @@ flow_queue(const struct flow_table *t, const struct flow *f, uint8_t link)
 	return link == 0 ? f->queue : flow_more(t, f, link)->queue;
 }
 
+static inline void
+flow_set_queue(const struct flow_table *t, struct flow *f, uint8_t link, uint16_t q)
+{
+	if (link == 0)
+		f->queue = (uint8_t)q;
+	else
+		flow_more(t, f, link)->queue = (uint8_t)q;
+}
+
 static inline const struct chain *
 flow_chain(const struct flow_table *t, const struct flow *f)
 {
