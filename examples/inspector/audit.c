@@ -136,6 +136,7 @@ audit_packet(struct audit *a, const struct nfmeta_field *f, const struct rte_mbu
 		a->disagreements++;
 		return;
 	}
+	a->later += r.size >= NFMETA_RECORD_FULL && r.chain > 0;
 	sum = a->flags + a->offsets + a->vlan + a->flow + a->direction;
 	if (((r.flags ^ mine->flags) & ~flow_bits) != 0)
 		differs(a, &a->flags, "flags: record 0x%04x, here 0x%04x", r.flags, mine->flags);

@@ -105,6 +105,7 @@ struct audit {
 	uint64_t compared;
 	uint64_t disagreements;					   /* packets with at least one */
 	uint64_t no_record, flags, offsets, vlan, flow, direction; /* of what kind */
+	uint64_t later; /* the record says that there was an NF before this one */
 	/* what was seen so far */
 	struct audit_id *ids; /* by flow id */
 	uint32_t known;

@@ -114,5 +114,6 @@ inspector_json(struct json *j, const struct inspector_opts *o, const struct insp
 	json_number(j, "vlan", a->vlan);
 	json_number(j, "flow", a->flow);
 	json_number(j, "direction", a->direction);
+	json_number(j, "later_in_chain", a->later);
 	json_end(j);
 }

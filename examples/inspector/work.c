@@ -73,8 +73,8 @@ make_hash(struct worker *w)
 		.socket_id = SOCKET_ID_ANY,
 	};
 
-	/* in memory of the primary: the name must be no other NF's */
-	snprintf(name, sizeof(name), "nf_%d_%u", (int)getpid(), w->o->queue);
+	/* in memory of the primary: the name must be no other NF's, nor a thread's */
+	snprintf(name, sizeof(name), "nf_%d_%jx", (int)getpid(), (uintmax_t)(uintptr_t)w);
 	w->hash = rte_hash_create(&p);
 	if (w->hash != NULL)
 		w->own = calloc((size_t)rte_hash_max_key_id(w->hash) + 1, sizeof(*w->own));
