@@ -110,7 +110,7 @@ config_read(const char *path, const struct option *options,
 	    int (*set)(int option, const char *value, struct splitter_opts *o),
 	    struct splitter_opts *o)
 {
-	bool any_rules = false;
+	bool any_rules = false, any_policy = false;
 	struct ini i;
 	int rc;
 
@@ -121,10 +121,14 @@ config_read(const char *path, const struct option *options,
 			any_rules = true;
 			continue;
 		}
+		if (strcmp(i.section, "policy") == 0) {
+			any_policy = true;
+			continue;
+		}
 		if (strcmp(i.section, "splitter") != 0)
 			rc = ini_bad(&i,
-				     "there is no section [%s]; there are [splitter], [filter] and"
-				     " [shunt]",
+				     "there is no section [%s]; there are [splitter], [policy],"
+				     " [filter] and [shunt]",
 				     i.section);
 		else
 			rc = line(&i, options, set, o);
@@ -137,20 +141,55 @@ config_read(const char *path, const struct option *options,
 	else if (rc == 0 && any_rules && strcmp(o->rules, path) != 0)
 		rc = complain("%s has rules of its own and names a file of rules, \"%s\"", path,
 			      o->rules);
+	if (rc == 0 && any_policy && o->policy_file == NULL)
+		o->policy_file = path;
+	else if (rc == 0 && any_policy && strcmp(o->policy_file, path) != 0)
+		rc = complain("%s has a policy of its own and names a file with one, \"%s\"", path,
+			      o->policy_file);
 	ini_close(&i);
 	return rc;
+}
+
+/* Rules of the policy that it has; -1: bad, the line said. */
+static int
+check_policy(const struct splitter_opts *o)
+{
+	const char *names[LINKS_MAX + 1] = {NULL};
+	uint16_t queues[LINKS_MAX] = {0};
+	struct first first;
+	struct policy *p;
+	uint8_t i;
+	int n;
+
+	if (o->policy_file == NULL)
+		return 0;
+	for (i = 0; i < o->links; i++)
+		names[i] = o->link[i].name;
+	first_init(&first, o->links, queues);
+	p = policy_open(o->policy_file, &first, names);
+	if (p == NULL)
+		return -1;
+	n = (int)p->rules.n;
+	policy_close(p);
+	return n;
 }
 
 int
 config_check(const struct splitter_opts *o)
 {
 	const struct apps_opts ao = {.rules = o->rules, .flows = 1, .packets = 1};
+	int policy = check_policy(o);
 	struct apps *a = NULL;
+
+	if (policy < 0)
+		return -1;
 
 	if (o->rules != NULL && (a = apps_open(&ao)) == NULL)
 		return -1;
-	printf("%s: ok: %u settings, %u rules\n", o->config, o->settings,
-	       a != NULL ? a->rules.n : 0);
+	printf("%s: ok: %u settings, %u rules", o->config, o->settings, a != NULL ? a->rules.n : 0);
+	if (o->policy_file != NULL)
+		printf(", %d of policy", policy);
+	printf("\n");
 	apps_close(a);
 	return 1;
 }

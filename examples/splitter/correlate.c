@@ -317,6 +317,18 @@ find_end(const struct correlate *c, const struct flow *f, const uint8_t addr[16]
 	return find(c, &at);
 }
 
+/*
+ * What a line of the policy says of the flow stands, else who announces a flow could have
+ * it pass by NFs that are to see it.  What comes under no line and would be forwarded or
+ * dropped goes by the NFs of its control session, if that has some.
+ */
+static bool
+is_open(const struct first *d, const struct flow *f, const struct expectation *e)
+{
+	return d->policy != NULL && f->policy == d->policy->rules.rest.slot &&
+	       d->chains[f->chain].n == 0 && d->chains[e->chain].n > 0;
+}
+
 void
 correlate_first(struct correlate *c, struct flow *f)
 {
@@ -337,7 +349,8 @@ correlate_first(struct correlate *c, struct flow *f)
 	if (e == NULL)
 		return;
 	master = flow_find(c->flows, e->master, e->generation); /* it may have moved since */
-	f->chain = master != NULL ? master->chain : e->chain;
+	if (is_open(c->flows->first, f, e))
+		f->chain = e->chain;
 	for (link = 0; link < c->flows->first->links; link++)
 		flow_set_queue(c->flows, f, link,
 			       master != NULL ? flow_queue(c->flows, master, link)

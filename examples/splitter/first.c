@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "flows.h"
+#include "policy.h"
 
 void
 first_init(struct first *d, uint8_t links, const uint16_t *queues)
@@ -19,7 +20,7 @@ first_init(struct first *d, uint8_t links, const uint16_t *queues)
 		all[i] = i;
 	}
 	first_chain(d, all, links); /* CHAIN_ALL */
-	d->nchains++;		    /* CHAIN_NONE */
+	d->nchains += 2;	    /* CHAIN_NONE, CHAIN_DROP */
 }
 
 int
@@ -41,22 +42,54 @@ first_chain(struct first *d, const uint8_t *links, uint8_t n)
 	return (int)(c - d->chains);
 }
 
+/* The user's policy. */
+static void
+by_policy(const struct first *d, const struct flow_table *t, struct flow *f,
+	  const struct nfmeta_record *r)
+{
+	const struct policy_rule *rule =
+		policy_find(d->policy, &f->key, (r->flags & NFMETA_FLOW_REVERSE) != 0, r);
+	const struct chain *c = &d->chains[rule->chain];
+	uint8_t i;
+
+	f->policy = rule->slot;
+	f->chain = rule->chain;
+	for (i = 0; rule->shunt && i < c->n; i++)
+		flow_at(t, f, c->link[i])->decision = (struct nfmeta_flow_decision){
+			.action = NFMETA_ACTION_SHUNT,
+			.who = POLICY_WHO,
+			.left = rule->after,
+		};
+}
+
 void
-first_packet(const struct first *d, const struct flow_table *t, struct flow *f)
+first_packet(const struct first *d, const struct flow_table *t, struct flow *f,
+	     const struct nfmeta_record *r)
 {
 	uint8_t link;
 
 	f->chain = CHAIN_ALL;
+	if (d->policy != NULL)
+		by_policy(d, t, f, r);
 	for (link = 0; link < d->links; link++)
 		flow_set_queue(t, f, link, choose_queue(&f->key, d->queues[link]));
 }
 
 uint8_t
-lone_chain(const struct first *d, const struct nfmeta_flow_key *key)
+lone_chain(const struct first *d, const struct nfmeta_flow_key *key, const struct nfmeta_record *r,
+	   uint32_t bytes)
 {
-	(void)d;
-	(void)key;
-	return CHAIN_ALL;
+	const struct policy_rule *rule;
+	struct policy_count *c;
+
+	if (d->policy == NULL)
+		return CHAIN_ALL;
+	rule = policy_find(d->policy, key, (r->flags & NFMETA_FLOW_REVERSE) != 0, r);
+	c = &d->policy->counts[rule->slot];
+	c->packets++;
+	c->bytes += bytes;
+	c->inspected += d->chains[rule->chain].n > 0;
+	return rule->chain;
 }
 
 uint16_t

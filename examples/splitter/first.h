@@ -9,6 +9,7 @@
  * that it goes by, and its queue at each.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <nfmeta/nfmeta.h>
@@ -25,13 +26,16 @@ struct chain {
 
 #define CHAIN_ALL 0  /* all links, in the order they were given */
 #define CHAIN_NONE 1 /* none: no NF gets the packets */
+#define CHAIN_DROP 2 /* nobody gets them */
 
 struct flow;
 struct flow_table;
+struct policy;
 
 struct first {
 	uint8_t links;
 	uint16_t queues[LINKS_MAX]; /* by link */
+	struct policy *policy;	    /* NULL: all flows go by all links */
 	uint16_t nchains;
 	struct chain chains[CHAINS_MAX]; /* one that a flow may have is never changed */
 };
@@ -39,10 +43,12 @@ struct first {
 void first_init(struct first *d, uint8_t links, const uint16_t *queues);
 /* The number of the chain of these links; -1: there are too many. */
 int first_chain(struct first *d, const uint8_t *links, uint8_t n);
-/* f: begun, with its key and nothing else. */
-void first_packet(const struct first *d, const struct flow_table *t, struct flow *f);
+/* f: begun, with its key and nothing else; r: the packet's, as it was classified. */
+void first_packet(const struct first *d, const struct flow_table *t, struct flow *f,
+		  const struct nfmeta_record *r);
 /* A packet that gets no flow: its chain, its queue at a link. */
-uint8_t lone_chain(const struct first *d, const struct nfmeta_flow_key *key);
+uint8_t lone_chain(const struct first *d, const struct nfmeta_flow_key *key,
+		   const struct nfmeta_record *r, uint32_t bytes);
 uint16_t lone_queue(const struct first *d, const struct nfmeta_flow_key *key, uint8_t link);
 
 #endif

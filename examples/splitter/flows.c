@@ -8,6 +8,7 @@
 #include <rte_hash_crc.h>
 #include <rte_tcp.h>
 
+#include "policy.h"
 #include "splitter.h"
 
 /* ---- the list of all flows --------------------------------------------------------- */
@@ -115,8 +116,9 @@ tell_end(struct flow_table *t, struct flow *f, uint16_t reason)
 /* Start counting anew in this slot. */
 static void
 begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *key,
-	   unsigned int direction)
+	   const struct nfmeta_record *r)
 {
+	unsigned int direction = (r->flags & NFMETA_FLOW_REVERSE) != 0;
 	uint16_t generation = (uint16_t)(f->generation + 1);
 
 	memset(f, 0, sizeof(*f));
@@ -126,7 +128,7 @@ begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *k
 	f->generation = generation;
 	f->used = 1;
 	f->first_reverse = direction & 1;
-	first_packet(t->first, t, f);
+	first_packet(t->first, t, f, r);
 	if (t->correlate != NULL)
 		correlate_first(t->correlate, f);
 	list_append(t, f);
@@ -144,6 +146,8 @@ end_here(struct flow_table *t, struct flow *f, uint16_t reason)
 	tell_end(t, f, reason);
 	if (t->apps != NULL)
 		apps_forget(t->apps, f);
+	if (t->first->policy != NULL)
+		policy_count(t->first->policy, t, f);
 	if (t->entries != NULL)
 		nfmeta_table_close(&t->entries[flow_id(t, f)], f->generation);
 	flows_write(t, f);
@@ -266,14 +270,14 @@ put_flow(struct flow_table *t, struct rte_mbuf *m, struct nfmeta_record *r,
 	f = &t->flows[id];
 	is_new = !f->used;
 	if (is_new)
-		begin_flow(t, f, key, dir);
+		begin_flow(t, f, key, r);
 	if (key->proto == IPPROTO_TCP && (r->flags & NFMETA_L4_VALID) != 0) {
 		tcp = rte_pktmbuf_read(m, r->l4_off, sizeof(copy), &copy);
 		if (tcp != NULL && tcp_again(t, f, tcp, dir, is_new)) {
 			if (in_hand(t, f))
 				return false;
 			end_here(t, f, NFMETA_END_REUSED);
-			begin_flow(t, f, key, dir);
+			begin_flow(t, f, key, r);
 			tcp_again(t, f, tcp, dir, true);
 			is_new = true;
 		}

@@ -76,6 +76,7 @@ struct flow {
 	uint8_t app_state; /* APP_* */
 	uint8_t app_looks; /* packets that were looked into */
 	uint8_t rules;	   /* edition of the rules that the decision is from */
+	uint16_t policy;   /* whose counters: policy.c */
 
 	/* correlate.c; 0 without it */
 	uint8_t control;  /* CONTROL_* */

@@ -75,6 +75,22 @@ open_apps(struct splitter *s)
 	return s->apps != NULL ? 0 : -1;
 }
 
+/* Read before anything is made: a fault in it ends the start. */
+static int
+open_policy(struct splitter *s)
+{
+	if (s->o->policy_file == NULL)
+		return 0;
+	s->first.policy = policy_open(s->o->policy_file, &s->first, s->link_names);
+	return s->first.policy != NULL ? 0 : -1;
+}
+
+static int
+build_policy(struct splitter *s)
+{
+	return s->first.policy == NULL ? 0 : policy_build(s->first.policy);
+}
+
 static int
 open_flows(struct splitter *s)
 {
@@ -87,7 +103,6 @@ open_flows(struct splitter *s)
 		.shared = s->o->flow_table,
 	};
 
-	uint16_t queues[LINKS_MAX];
 	struct feed *feeds[LINKS_MAX];
 	struct hop *h;
 
@@ -96,9 +111,7 @@ open_flows(struct splitter *s)
 		if (h->feed == NULL)
 			return -1;
 		feeds[h->number] = h->feed;
-		queues[h->number] = h->o->queues;
 	}
-	first_init(&s->first, s->nhops, queues);
 	s->flows = flows_create(&fo, &s->first, feeds);
 	if (s->flows == NULL)
 		return -1;
@@ -168,6 +181,7 @@ struct splitter *
 splitter_open(const struct splitter_opts *o)
 {
 	struct splitter *s = calloc(1, sizeof(*s));
+	uint16_t queues[LINKS_MAX];
 	uint8_t i;
 
 	if (s == NULL) {
@@ -180,9 +194,14 @@ splitter_open(const struct splitter_opts *o)
 	for (i = 0; i < o->links; i++) {
 		s->hop[i].o = &o->link[i];
 		s->hop[i].number = i;
+		s->link_names[i] = o->link[i].name;
+		queues[i] = o->link[i].queues;
 	}
+	first_init(&s->first, s->nhops, queues);
 	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) ||
-	    check_output(o) != 0 || open_apps(s) != 0 || json_open(&s->json, o->json) != 0) {
+	    check_output(o) != 0 || open_policy(s) != 0 || open_apps(s) != 0 ||
+	    json_open(&s->json, o->json) != 0) {
+		policy_close(s->first.policy);
 		apps_close(s->apps);
 		free(s);
 		return NULL;
@@ -190,7 +209,7 @@ splitter_open(const struct splitter_opts *o)
 	if (open_eal(s) == 0) {
 		s->hz = rte_get_tsc_hz();
 		if (open_pool(s) == 0 && input_open(&s->in, o, &s->info, s->pool) == 0 &&
-		    open_flows(s) == 0 && ways_open(s) == 0 &&
+		    build_policy(s) == 0 && open_flows(s) == 0 && ways_open(s) == 0 &&
 		    output_open(&s->out, o, &s->in, s->info.nano, s->pool) == 0 &&
 		    open_links(s) == 0)
 			return s;
@@ -291,6 +310,7 @@ splitter_close(struct splitter *s, int status)
 			.apps = s->apps,
 			.correlate = s->correlate != NULL ? correlate_counts(s->correlate, s->end)
 							  : NULL,
+			.policy = s->first.policy,
 			.field = &s->field,
 			.seconds = (double)(s->end - s->start) / (double)s->hz,
 			.ended = s->ended,
@@ -317,6 +337,7 @@ splitter_close(struct splitter *s, int status)
 	for (h = s->hop; h < &s->hop[s->nhops]; h++)
 		feed_destroy(h->feed);
 	apps_close(s->apps);
+	policy_close(s->first.policy);
 	primary_end();
 	free(s);
 	return status;

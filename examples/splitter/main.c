@@ -19,7 +19,7 @@ main(int argc, char **argv)
 	if (rc != 0)
 		return rc > 0 ? EXIT_OK : EXIT_BAD;
 	stop_install();
-	if (o.rules != NULL)
+	if (o.rules != NULL || o.policy_file != NULL)
 		reload_install();
 	s = splitter_open(&o);
 	if (s == NULL)

@@ -32,6 +32,7 @@ enum {
 	OPT_FLOWS,
 	OPT_BLANKS,
 	OPT_FENCE,
+	OPT_POLICY,
 	OPT_RULES,
 	OPT_APPS,
 	OPT_APP_FLOWS,
@@ -71,6 +72,7 @@ static const struct option longopts[] = {
 	{"file-prefix", required_argument, NULL, OPT_PREFIX},
 	{"json", required_argument, NULL, OPT_JSON},
 	{"flows", required_argument, NULL, OPT_FLOWS},
+	{"policy", required_argument, NULL, OPT_POLICY},
 	{"rules", required_argument, NULL, OPT_RULES},
 	{"apps", no_argument, NULL, OPT_APPS},
 	{"app-flows", required_argument, NULL, OPT_APP_FLOWS},
@@ -97,8 +99,8 @@ static const char usage[] =
 	"  --out PORT           send it out of a DPDK port\n"
 	"  --out none           count it and free it (default)\n"
 	"  --link NAME          name of the link (ids); repeated: packets go by these links in\n"
-	"                       this order, and --queues, --ring-size and --when-full behind a\n"
-	"                       --link are that link's alone\n"
+	"                       this order.  NAME,queues=N,ring-size=N,when-full=WHAT: what\n"
+	"                       this one has of its own\n"
 	"  --queues N           queues of the link, one NF each (1)\n"
 	"  --ring-size N        packets at the NF per queue, a power of 2 (1024)\n"
 	"  --when-full WHAT     wait, drop or bypass (captures: wait; ports: drop)\n"
@@ -119,6 +121,8 @@ static const char usage[] =
 	"  --wait-nf N          seconds to wait for an NF on every queue (30)\n"
 	"  --fence N            seconds after which an NF that stands still is cut off (10);\n"
 	"                       0: never\n"
+	"  --policy FILE        which flows go by which links, which are dropped: [policy];\n"
+	"                       SIGHUP: read it anew\n"
 	"  --rules FILE         rules by application: [filter] and [shunt] (the file that the\n"
 	"                       environment's NFMETA_RULES names); SIGHUP: read it anew\n"
 	"  --apps               look for applications without rules, too\n"
@@ -177,67 +181,96 @@ parse_place(const char *option, const char *text, const char **place, bool *capt
 	return 0;
 }
 
-static struct link_opts *
-find_link(struct splitter_opts *o, const char *name)
+static int
+parse_queues(const char *option, const char *text, struct link_opts *l)
 {
+	uint64_t v;
+
+	if (parse_u64(option, text, 1, NFMETA_QUEUES_MAX, &v) != 0)
+		return -1;
+	l->queues = (uint16_t)v;
+	return 0;
+}
+
+static int
+parse_ring(const char *option, const char *text, struct link_opts *l)
+{
+	uint64_t v;
+
+	if (parse_u64(option, text, 64, 65536, &v) != 0)
+		return -1;
+	if ((v & (v - 1)) != 0)
+		return complain("%s \"%s\": a power of 2 is wanted", option, text);
+	l->ring_size = (uint32_t)v;
+	return 0;
+}
+
+static int
+parse_full(const char *option, const char *text, struct link_opts *l)
+{
+	static const char *const full[] = {"drop", "wait", "bypass", NULL};
+	int i;
+
+	if (parse_choice(option, text, full, &i) != 0)
+		return -1;
+	l->when_full = (uint8_t)(NFMETA_FULL_DROP + i);
+	return 0;
+}
+
+/* One of a link's own: "queues=N", "ring-size=N", "when-full=WHAT". */
+static int
+parse_own(struct link_opts *l, const char *text)
+{
+	static const char *const names[] = {"queues", "ring-size", "when-full", NULL};
+	char option[64], near[160], name[32];
+	const char *value = strchr(text, '=');
+
+	snprintf(name, sizeof(name), "%.*s", (int)(value != NULL ? value - text : 31), text);
+	snprintf(option, sizeof(option), "--link %.15s,%s", l->name, name);
+	if (value != NULL && strcmp(name, names[0]) == 0)
+		return parse_queues(option, value + 1, l);
+	if (value != NULL && strcmp(name, names[1]) == 0)
+		return parse_ring(option, value + 1, l);
+	if (value != NULL && strcmp(name, names[2]) == 0)
+		return parse_full(option, value + 1, l);
+	return complain("--link %.15s: \"%s\": queues=N, ring-size=N or when-full=WHAT is wanted%s",
+			l->name, text, nearest(name, names, near, sizeof(near)));
+}
+
+/* "NAME", "NAME,queues=2,..."; those of the command line take the place of the file's. */
+static int
+add_link(struct splitter_opts *o, const char *value)
+{
+	char *text = strdup(value), *word, *rest = NULL; /* lives as long as the program */
+	struct link_opts *l;
 	uint8_t i;
 
+	if (text == NULL)
+		return complain("out of memory");
+	word = strtok_r(text, ",", &rest);
+	if (word == NULL)
+		return complain("--link \"%s\": a name is wanted", value);
 	if (o->links_over)
 		o->links = 0;
 	o->links_over = false;
 	for (i = 0; i < o->links; i++)
-		if (strcmp(o->link[i].name, name) == 0)
-			return &o->link[i];
-	if (o->links == LINKS_MAX) {
-		complain("--link \"%s\": there are %u links already, as many as there can be", name,
-			 LINKS_MAX);
-		return NULL;
-	}
-	o->link[o->links] = (struct link_opts){.name = name};
-	return &o->link[o->links++];
-}
-
-/* The link that an option is of. */
-static struct link_opts *
-whose(struct splitter_opts *o)
-{
-	return o->at != NULL ? o->at : &o->all;
-}
-
-/* What is said of all on the command line goes before what the file says of one. */
-static void
-of_all(struct splitter_opts *o, int option)
-{
-	uint8_t i;
-
-	for (i = 0; o->at == NULL && i < o->links; i++) {
-		if (option == OPT_QUEUES)
-			o->link[i].queues = 0;
-		else if (option == OPT_RING)
-			o->link[i].ring_size = 0;
-		else if (option == OPT_FULL)
-			o->link[i].when_full = 0;
-	}
-}
-
-static int
-add_link(struct splitter_opts *o, const char *name)
-{
-	uint8_t n = o->links_over ? 0 : o->links;
-	struct link_opts *l = find_link(o, name);
-
-	if (l == NULL)
-		return -1;
-	if (o->links == n)
-		return complain("--link \"%s\": there is one of this name already", name);
-	o->at = l;
+		if (strcmp(o->link[i].name, word) == 0)
+			return complain("--link \"%s\": there is one of this name already", word);
+	if (o->links == LINKS_MAX)
+		return complain(
+			"--link \"%s\": there are %u links already, as many as there can be", word,
+			LINKS_MAX);
+	l = &o->link[o->links++];
+	*l = (struct link_opts){.name = word};
+	while ((word = strtok_r(NULL, ",", &rest)) != NULL)
+		if (parse_own(l, word) != 0)
+			return -1;
 	return 0;
 }
 
 static int
 parse_names(int opt, const char *text, struct splitter_opts *o)
 {
-	static const char *const full[] = {"drop", "wait", "bypass", NULL};
 	static const char *const place[] = {"auto", "dynfield", "udata64", "headroom", NULL};
 	int i;
 
@@ -245,12 +278,6 @@ parse_names(int opt, const char *text, struct splitter_opts *o)
 		if (parse_choice("--carrier", text, carrier_names, &i) != 0)
 			return -1;
 		o->carrier = (uint8_t)i;
-		return 0;
-	}
-	if (opt == OPT_FULL) {
-		if (parse_choice("--when-full", text, full, &i) != 0)
-			return -1;
-		whose(o)->when_full = (uint8_t)(NFMETA_FULL_DROP + i);
 		return 0;
 	}
 	if (parse_choice("--placement", text, place, &i) != 0)
@@ -267,15 +294,9 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 
 	switch (opt) {
 	case OPT_QUEUES:
-		rc = parse_u64("--queues", text, 1, NFMETA_QUEUES_MAX, &v);
-		whose(o)->queues = (uint16_t)v;
-		break;
+		return parse_queues("--queues", text, &o->all);
 	case OPT_RING:
-		rc = parse_u64("--ring-size", text, 64, 65536, &v);
-		whose(o)->ring_size = (uint32_t)v;
-		if (rc == 0 && (v & (v - 1)) != 0)
-			rc = complain("--ring-size \"%s\": a power of 2 is wanted", text);
-		break;
+		return parse_ring("--ring-size", text, &o->all);
 	case OPT_LOOP:
 		rc = parse_u64("--loop", text, 0, UINT32_MAX, &o->loops);
 		o->replay = true;
@@ -369,7 +390,6 @@ check(struct splitter_opts *o)
 static int
 set_option(int c, const char *value, struct splitter_opts *o)
 {
-	of_all(o, c);
 	switch (c) {
 	case OPT_IN:
 		return parse_place("--in", value, &o->in, &o->in_capture, NULL);
@@ -378,6 +398,7 @@ set_option(int c, const char *value, struct splitter_opts *o)
 	case OPT_LINK:
 		return add_link(o, value);
 	case OPT_FULL:
+		return parse_full("--when-full", value, &o->all);
 	case OPT_PLACEMENT:
 	case OPT_CARRIER:
 		return parse_names(c, value, o);
@@ -392,6 +413,9 @@ set_option(int c, const char *value, struct splitter_opts *o)
 		return 0;
 	case OPT_JSON:
 		o->json = value;
+		return 0;
+	case OPT_POLICY:
+		o->policy_file = value;
 		return 0;
 	case OPT_RULES:
 		o->rules = value;
@@ -440,7 +464,6 @@ splitter_options(int argc, char **argv, struct splitter_opts *o)
 
 	if (read_config(argc, argv, o) != 0)
 		return -1;
-	o->at = NULL;
 	o->links_over = true;
 	opterr = 0;
 	optind = 1;

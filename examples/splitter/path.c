@@ -510,54 +510,64 @@ look(struct splitter *s, struct flow *f, const struct rte_mbuf *m, struct nfmeta
 	f->seen++;
 }
 
-/* The first link of its chain; NULL: there is none. */
-static inline struct hop *
-first_hop(struct splitter *s, struct rte_mbuf *m, const struct nfmeta_record *r,
-	  const struct nfmeta_flow_key *key, const struct flow *f)
+/* The chain of a packet, which is noted if there are several links. */
+static inline uint8_t
+chain_of(struct splitter *s, struct rte_mbuf *m, const struct nfmeta_record *r,
+	 const struct nfmeta_flow_key *key, const struct flow *f)
 {
-	struct note *note = note_of(m);
-	const struct chain *c;
+	uint8_t chain = f != NULL ? f->chain : lone_chain(&s->first, key, r, m->pkt_len);
+	struct note *note;
 
-	*note = (struct note){.chain = f != NULL ? f->chain : lone_chain(&s->first, key)};
+	if (s->nhops == 1)
+		return chain;
+	note = note_of(m);
+	*note = (struct note){.chain = chain};
 	if (f != NULL) {
 		note->known = true;
 		note->flow_id = r->flow_id;
 		note->generation = r->flow_gen;
 		note->back = (r->flags & NFMETA_FLOW_REVERSE) != 0;
 	}
-	c = &s->first.chains[note->chain];
-	return c->n > 0 ? &s->hop[c->link[0]] : NULL;
+	return chain;
 }
 
-/* Sort by link and queue; what passes by the NF goes its own way.  several: links. */
+/* Sort by link and queue; what passes by the NF goes its own way.  chains: there are some. */
 static inline __rte_always_inline void
 sort(struct splitter *s, struct rte_mbuf **pkts, struct nfmeta_record *recs,
      const struct nfmeta_flow_key *keys, struct flow *const *flows, uint16_t n, uint64_t tsc,
-     const bool several)
+     const bool chains)
 {
 	struct rte_mbuf *now[BURST];
 	struct hop *h = &s->hop[0];
 	uint16_t i, q, nnow = 0;
+	uint8_t chain;
 	struct flow_at *at;
 	enum fate fate;
 	struct flow *f;
 
 	for (i = 0; i < n; i++) {
 		f = flows[i];
-		if (s->apps != NULL && f != NULL)
-			look(s, f, pkts[i], &recs[i], tsc);
-		if (several) {
-			h = first_hop(s, pkts[i], &recs[i], &keys[i], f);
-			if (h == NULL) {
+		if (chains) {
+			chain = chain_of(s, pkts[i], &recs[i], &keys[i], f);
+			if (chain == CHAIN_NONE) {
+				s->c.forwarded++;
 				now[nnow++] = pkts[i];
 				continue;
 			}
+			if (chain == CHAIN_DROP) {
+				s->c.drop_policy++;
+				rte_pktmbuf_free(pkts[i]);
+				continue;
+			}
+			h = &s->hop[s->first.chains[chain].link[0]];
 		}
+		if (s->apps != NULL && f != NULL)
+			look(s, f, pkts[i], &recs[i], tsc);
 		if (unlikely(f == NULL)) {
 			q = lone_queue(&s->first, &keys[i], h->number);
 		} else {
-			q = several ? flow_queue(s->flows, f, h->number) : f->queue;
-			at = several ? flow_at(s->flows, f, h->number) : &f->at;
+			q = chains ? flow_queue(s->flows, f, h->number) : f->queue;
+			at = chains ? flow_at(s->flows, f, h->number) : &f->at;
 			if (unlikely(at->decision.action != NFMETA_ACTION_NONE)) {
 				fate = act(s, h, f, pkts[i],
 					   (recs[i].flags & NFMETA_FLOW_REVERSE) != 0, tsc);
@@ -567,10 +577,10 @@ sort(struct splitter *s, struct rte_mbuf **pkts, struct nfmeta_record *recs,
 					continue;
 			}
 			at->place = h->way[q].sent + h->nsorted[q] + 1;
-			if (several)
+			if (chains)
 				recs[i].action = at->decision.action;
 		}
-		if (several || s->apps != NULL) /* else all are stamped */
+		if (chains || s->apps != NULL) /* else all are stamped */
 			nfmeta_record_set(&s->field, pkts[i], &recs[i]);
 		h->sorted[q][h->nsorted[q]++] = pkts[i];
 	}
@@ -627,7 +637,7 @@ work(struct splitter *s, struct rte_mbuf **pkts, uint16_t n, uint64_t now)
 		}
 		since = 0;
 		set_times(s, pkts + i, recs + i, k);
-		if (s->nhops > 1) {
+		if (s->nhops > 1 || s->first.policy != NULL) {
 			sort(s, pkts + i, recs + i, keys + i, flows, k, now, true);
 		} else {
 			if (s->apps == NULL)

@@ -22,8 +22,9 @@ progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t
 static uint64_t
 dropped(const struct splitter_counts *c)
 {
-	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_rule + c->drop_backward +
-	       c->drop_output + c->drop_stopped + c->drop_unserved + c->drop_dead + c->drop_fenced;
+	return c->drop_full + c->drop_nf + c->drop_verdict + c->drop_rule + c->drop_policy +
+	       c->drop_backward + c->drop_output + c->drop_stopped + c->drop_unserved +
+	       c->drop_dead + c->drop_fenced;
 }
 
 static const char *
@@ -98,6 +99,20 @@ apps_summary(const struct apps *a)
 	}
 }
 
+static void
+policy_summary(const struct report *r)
+{
+	const struct policy_count *c;
+
+	printf("  policy       %u rules; not inspected %ju packets, dropped %ju\n",
+	       r->policy->rules.n, (uintmax_t)r->c->forwarded, (uintmax_t)r->c->drop_policy);
+	for (c = r->policy->counts; c < &r->policy->counts[r->policy->ncounts]; c++)
+		if (c->packets > 0)
+			printf("    %-20s %ju flows, %ju packets (%ju bytes): inspected %ju\n",
+			       c->name, (uintmax_t)c->flows, (uintmax_t)c->packets,
+			       (uintmax_t)c->bytes, (uintmax_t)c->inspected);
+}
+
 static uint64_t
 hop_sent(const struct hop *h, uint64_t *back)
 {
@@ -151,14 +166,14 @@ report_summary(const struct report *r)
 		printf("; back where they came from: %ju", (uintmax_t)c->backward);
 	printf("\n  dropped      %ju", (uintmax_t)dropped(c));
 	if (dropped(c) > 0)
-		printf(" (link full %ju, by the NF %ju, by its verdict %ju, by a rule %ju, no way "
-		       "back %ju,"
+		printf(" (link full %ju, by the NF %ju, by its verdict %ju, by a rule %ju, by the "
+		       "policy %ju, no way back %ju,"
 		       " output %ju, stopped %ju, no NF %ju, NF died %ju, NF cut off %ju)",
 		       (uintmax_t)c->drop_full, (uintmax_t)c->drop_nf, (uintmax_t)c->drop_verdict,
-		       (uintmax_t)c->drop_rule, (uintmax_t)c->drop_backward,
-		       (uintmax_t)c->drop_output, (uintmax_t)c->drop_stopped,
-		       (uintmax_t)c->drop_unserved, (uintmax_t)c->drop_dead,
-		       (uintmax_t)c->drop_fenced);
+		       (uintmax_t)c->drop_rule, (uintmax_t)c->drop_policy,
+		       (uintmax_t)c->drop_backward, (uintmax_t)c->drop_output,
+		       (uintmax_t)c->drop_stopped, (uintmax_t)c->drop_unserved,
+		       (uintmax_t)c->drop_dead, (uintmax_t)c->drop_fenced);
 	printf("\n  lost         %ju\n", (uintmax_t)c->lost);
 	if (c->deaths > 0)
 		printf("  NFs died     %ju; %ju packets reclaimed, %ju of them from their hands\n",
@@ -171,6 +186,8 @@ report_summary(const struct report *r)
 		       "%ju\n",
 		       (uintmax_t)r->correlate->matched, (uintmax_t)r->correlate->controls,
 		       (uintmax_t)r->correlate->expected, (uintmax_t)r->correlate->expired);
+	if (r->policy != NULL)
+		policy_summary(r);
 	if (r->apps != NULL)
 		apps_summary(r->apps);
 	fflush(stdout);
@@ -255,6 +272,28 @@ json_apps(struct json *j, const struct apps *a)
 }
 
 static void
+json_policy(struct json *j, const struct policy *p)
+{
+	const struct policy_count *c;
+
+	json_object(j, "policy");
+	json_number(j, "rules", p->rules.n);
+	json_number(j, "reloads", p->reloads);
+	json_number(j, "reloads_failed", p->reloads_failed);
+	json_object(j, "by_rule");
+	for (c = p->counts; c < &p->counts[p->ncounts]; c++) {
+		json_object(j, c->name);
+		json_number(j, "flows", c->flows);
+		json_number(j, "packets", c->packets);
+		json_number(j, "bytes", c->bytes);
+		json_number(j, "inspected", c->inspected);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+static void
 json_links(struct json *j, const struct report *r)
 {
 	const struct hop *h;
@@ -320,12 +359,14 @@ report_json(struct json *j, const struct report *r)
 	json_number(j, "packets_out", c->out);
 	json_number(j, "bytes_out", c->out_bytes);
 	json_number(j, "packets_bypassed", c->bypassed);
+	json_number(j, "packets_forwarded_by_policy", c->forwarded);
 	json_number(j, "packets_backward", c->backward);
 	json_object(j, "dropped");
 	json_number(j, "link_full", c->drop_full);
 	json_number(j, "by_nf", c->drop_nf);
 	json_number(j, "by_verdict", c->drop_verdict);
 	json_number(j, "by_rule", c->drop_rule);
+	json_number(j, "by_policy", c->drop_policy);
 	json_number(j, "no_way_back", c->drop_backward);
 	json_number(j, "output", c->drop_output);
 	json_number(j, "stopped", c->drop_stopped);
@@ -350,6 +391,8 @@ report_json(struct json *j, const struct report *r)
 	json_flow_state(j, r);
 	if (r->correlate != NULL)
 		json_correlate(j, r->correlate);
+	if (r->policy != NULL)
+		json_policy(j, r->policy);
 	if (r->apps != NULL)
 		json_apps(j, r->apps);
 	if (r->o->json_more != NULL)

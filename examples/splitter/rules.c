@@ -111,8 +111,8 @@ line(struct rules *r, const struct ini *i, const struct dpi *dpi)
 	bool is_shunt = strcmp(i->section, "shunt") == 0;
 	struct rule *rule;
 
-	if (strcmp(i->section, "splitter") == 0)
-		return 0; /* the configuration's, which may be the same file */
+	if (strcmp(i->section, "splitter") == 0 || strcmp(i->section, "policy") == 0)
+		return 0; /* of the configuration, which may be the same file */
 	if (!is_shunt && strcmp(i->section, "filter") != 0)
 		return ini_bad(i, "there is no section [%s]; rules are in [filter] and [shunt]",
 			       i->section);

@@ -130,6 +130,15 @@ check_peers(struct splitter *s, uint64_t now)
 		check_hop(s, &s->hop[i], now);
 }
 
+static void
+reload(struct splitter *s)
+{
+	if (s->apps != NULL)
+		apps_reload(s->apps);
+	if (s->first.policy != NULL)
+		policy_reload(s->first.policy);
+}
+
 void
 tick(struct splitter *s, uint64_t now)
 {
@@ -141,8 +150,8 @@ tick(struct splitter *s, uint64_t now)
 	rte_timer_manage();
 	if (stop_asked())
 		end_run(s, "a signal", EXIT_OK);
-	if (s->apps != NULL && reload_asked())
-		apps_reload(s->apps);
+	if ((s->apps != NULL || s->first.policy != NULL) && reload_asked())
+		reload(s);
 	if (s->o->seconds > 0 && now - s->start > s->o->seconds * s->hz) {
 		s->in.left = 0;
 		s->time_over = true;

@@ -17,6 +17,7 @@
  *   feed.c     messages to and from              by it
  *              the NFs                 run.c     the loop between
  *   life.c     start and end           apps.h    applications and rules
+ *   policy.h   which flows, which NFs
  *   report.c   figures                 lookup.c  from keys to flows
  *   config.c   options in a file
  *   correlate.c  data flows and their control sessions; announced.c: what these say
@@ -35,6 +36,7 @@
 #include "apps.h"
 #include "correlate.h"
 #include "flows.h"
+#include "policy.h"
 
 #define BURST 32
 
@@ -55,14 +57,14 @@ struct splitter_opts {
 	bool out_none;
 	struct link_opts link[LINKS_MAX];
 	uint8_t links;
-	struct link_opts all; /* what a link has that says nothing of its own */
-	struct link_opts *at; /* whose the options that come are; NULL: of all */
+	struct link_opts all; /* what a link has that has nothing of its own */
 	bool links_over;      /* the next link takes the place of those there are */
 	const char *file_prefix;
 	const char *json;
-	const char *flows; /* CSV of flows */
-	const char *rules; /* by application; NULL: none */
-	bool apps;	   /* applications are looked for */
+	const char *flows;	 /* CSV of flows */
+	const char *rules;	 /* by application; NULL: none */
+	const char *policy_file; /* by addresses and ports; NULL: none */
+	bool apps;		 /* applications are looked for */
 	uint16_t app_flows;
 	uint8_t app_packets;
 	uint32_t max_flows;
@@ -268,11 +270,13 @@ struct splitter_counts {
 	uint64_t shunted_rule;	/* of the shunted: a rule */
 	uint64_t shunted_held;	/* of the shunted: waited for the NF, for the order's sake */
 	uint64_t not_shunted;	/* to be shunted, but inspected: too many waited */
+	uint64_t forwarded;	/* of the out: not inspected, the policy said so */
 	uint64_t backward;	/* sent back out of the port they came from */
 	uint64_t drop_full;	/* the link was full */
 	uint64_t drop_nf;	/* the NF wanted it */
 	uint64_t drop_verdict;	/* the NF wanted the flow dropped */
 	uint64_t drop_rule;	/* a rule says that its application is discarded */
+	uint64_t drop_policy;	/* the policy says so */
 	uint64_t drop_backward; /* the NF sent it back, and there is no way back */
 	uint64_t drop_output;	/* the port did not take it */
 	uint64_t drop_stopped;	/* read, but the link was closing already */
@@ -307,6 +311,7 @@ struct report {
 	const struct feed_counts *feed;
 	const struct apps *apps;		  /* NULL: applications were not looked for */
 	const struct correlate_counts *correlate; /* NULL: control sessions were not */
+	const struct policy *policy;		  /* NULL: none */
 	const struct nfmeta_field *field;
 	double seconds;
 	const char *ended; /* why */
@@ -444,6 +449,7 @@ struct splitter {
 	struct output out;
 	struct nfmeta_field field;
 	struct first first;
+	const char *link_names[LINKS_MAX + 1];
 	struct flow_table *flows;
 	struct apps *apps;	     /* NULL: applications are not looked for */
 	struct correlate *correlate; /* NULL: control sessions are not */
