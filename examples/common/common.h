@@ -41,6 +41,8 @@ void stop_install(void); /* SIGINT and SIGTERM */
 bool stop_asked(void);
 void reload_install(void); /* SIGHUP */
 bool reload_asked(void);   /* once per signal */
+void drain_install(void);  /* SIGUSR1 */
+bool drain_asked(void);	   /* asked for, and not taken back: each signal changes it */
 
 #define IDLE_US 100 /* idle.h: the longest sleep of a loop */
 

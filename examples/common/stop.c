@@ -32,6 +32,29 @@ reload_asked(void)
 	return true;
 }
 
+static volatile sig_atomic_t drain;
+
+static void
+on_user(int sig)
+{
+	(void)sig;
+	drain = !drain;
+}
+
+void
+drain_install(void)
+{
+	struct sigaction sa = {.sa_handler = on_user, .sa_flags = SA_RESTART};
+
+	sigaction(SIGUSR1, &sa, NULL);
+}
+
+bool
+drain_asked(void)
+{
+	return drain != 0;
+}
+
 static void
 on_signal(int sig)
 {

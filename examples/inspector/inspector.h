@@ -51,6 +51,7 @@ struct inspector_opts {
 	uint32_t idle_us;	/* longest sleep when nothing comes; 0: none */
 	bool no_flow_state;
 	uint64_t cost;	   /* ns spent on a packet, beside the work */
+	uint64_t sleep;	   /* likewise, asleep */
 	const char *flows; /* CSV of flows */
 	uint32_t max_flows;
 	uint32_t policy; /* NFMETA_CLASSIFY_*, as the splitter has it */

@@ -40,6 +40,7 @@ main(int argc, char **argv)
 	if (rc != 0)
 		return rc > 0 ? EXIT_OK : EXIT_BAD;
 	stop_install();
+	drain_install();
 	if (json_open(&json, o.json) != 0)
 		return EXIT_BAD;
 	if (attach_eal(&o) == 0) {

@@ -19,6 +19,7 @@ enum {
 	OPT_HOLD,
 	OPT_IDLE,
 	OPT_COST,
+	OPT_SLEEP,
 	OPT_NO_FLOW_STATE,
 	OPT_FLOWS,
 	OPT_MAX_FLOWS,
@@ -41,6 +42,7 @@ static const struct option longopts[] = {
 	{"hold", required_argument, NULL, OPT_HOLD},
 	{"idle-sleep", required_argument, NULL, OPT_IDLE},
 	{"cost", required_argument, NULL, OPT_COST},
+	{"sleep", required_argument, NULL, OPT_SLEEP},
 	{"no-flow-state", no_argument, NULL, OPT_NO_FLOW_STATE},
 	{"flows", required_argument, NULL, OPT_FLOWS},
 	{"max-flows", required_argument, NULL, OPT_MAX_FLOWS},
@@ -70,6 +72,7 @@ static const char usage[] =
 	"  --idle-sleep US      longest sleep when nothing comes, in microseconds (100);\n"
 	"                       0: none, the CPU is the inspector's own\n"
 	"  --cost NS            spend so many nanoseconds more on every packet (0)\n"
+	"  --sleep NS           likewise, asleep: a slow NF that leaves its CPU to others (0)\n"
 	"  --no-flow-state      do not ask to be told of flows, give no verdicts\n"
 	"  --flows FILE         trust, audit: write the flows as CSV\n"
 	"  --max-flows N        redo, audit: flows at one time (262144)\n"
@@ -78,6 +81,8 @@ static const char usage[] =
 	"  --quiet              no summary\n"
 	"  --verbose            show EAL's log\n"
 	"\n"
+	"SIGUSR1: tell the splitter to give this NF no new flows, and end when it has none left;\n"
+	"once more: as before.\n"
 	"Exit status: 0 ended as asked, 1 could not start, 3 the splitter died.\n";
 
 const char *const inspector_modes[] = {"trust", "redo", "audit", NULL};
@@ -164,6 +169,9 @@ inspector_options(int argc, char **argv, struct inspector_opts *o)
 			break;
 		case OPT_COST:
 			rc = parse_u64("--cost", optarg, 0, 1000000, &o->cost);
+			break;
+		case OPT_SLEEP:
+			rc = parse_u64("--sleep", optarg, 0, 1000000, &o->sleep);
 			break;
 		case OPT_NO_FLOW_STATE:
 			o->no_flow_state = true;

@@ -93,7 +93,7 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 	uint64_t tsc, took, next_check = 0, quarter = rte_get_tsc_hz() / 4;
 	uint64_t patience = rte_get_tsc_hz() / 1000;
 	struct tracker *t = worker_tracker(w);
-	uint64_t quarters = 0, cycles = 0;
+	uint64_t said = rte_rdtsc(), cycles = 0;
 	struct rte_mbuf *pkts[BURST];
 	struct idle idle = {.sleep_us = o->idle_us};
 	uint8_t how[BURST];
@@ -137,10 +137,12 @@ loop(const struct inspector_opts *o, struct nfmeta_link *link, struct worker *w,
 			continue;
 		next_check = tsc + quarter;
 		track_reply(t);
-		if (++quarters % 4 == 0) {
-			track_load(t, (uint32_t)((r->cycles - cycles) * 1000 / (4 * quarter)));
-			cycles = r->cycles;
-		}
+		track_load(t, (uint32_t)((r->cycles - cycles) * 1000 / (tsc - said)));
+		cycles = r->cycles;
+		said = tsc;
+		if (!o->thread && track_drain(t, drain_asked()) && n == 0 &&
+		    (hand == NULL || hand->n == 0))
+			return "having no flow left";
 		rc = nfmeta_link_check(link);
 		if (rc == -NFMETA_ECLOSING) {
 			closing = true;

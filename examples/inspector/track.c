@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../splitter/drain.h"
 #include "inspector.h"
 
 #define IDS_MAX (UINT32_C(1) << 24) /* flow ids beyond are not counted per flow */
@@ -189,16 +190,34 @@ track_reply(struct tracker *t)
 	t->nverdicts = 0;
 }
 
+/* Flows that there are. */
+static uint32_t
+open_now(const struct tracker *t)
+{
+	return (uint32_t)(t->c.opened - t->c.deleted - t->c.replaced - t->c.swept - t->c.reset);
+}
+
 void
 track_load(struct tracker *t, uint32_t busy)
 {
-	struct nfmeta_flow_load load = {.busy = busy};
+	struct nfmeta_flow_load load = {.busy = busy, .flows = open_now(t)};
 
-	if (t->c.carrier == 0)
-		return;
-	load.flows =
-		(uint32_t)(t->c.opened - t->c.deleted - t->c.replaced - t->c.swept - t->c.reset);
-	nfmeta_flow_reply(t->link, NFMETA_MSG_LOAD, &load, 1);
+	if (t->c.carrier != 0)
+		nfmeta_flow_reply(t->link, NFMETA_MSG_LOAD, &load, 1);
+}
+
+bool
+track_drain(struct tracker *t, bool drains)
+{
+	struct drain_entry d = {.drains = drains};
+
+	if (!t->c.subscribed)
+		return false;
+	if (t->drains != drains && nfmeta_flow_reply(t->link, DRAIN_MSG, &d, 1) == 0) {
+		t->drains = drains;
+		return false; /* it may have sent some meanwhile: not at once */
+	}
+	return t->drains && drains && open_now(t) == 0;
 }
 
 /* ---- the shared table ------------------------------------------------------------------ */

@@ -73,6 +73,7 @@ struct tracker {
 	struct seen *by_id;
 	uint32_t ids;
 	uint16_t mark;
+	bool drains;	     /* was said */
 	bool synced;	     /* all flows there are were told */
 	uint64_t verdict_at; /* packets of a flow; UINT64_MAX: none is said */
 	uint8_t verdict;
@@ -97,6 +98,8 @@ int track_subscribe(struct tracker *t, const struct inspector_opts *o, struct nf
 /* Sends what verdicts there are, as far as there is room. */
 void track_reply(struct tracker *t);
 void track_load(struct tracker *t, uint32_t busy);
+/* Says whether this NF wants no more flows, if that is news; true: it has none left. */
+bool track_drain(struct tracker *t, bool drains);
 /* Before the link is left. */
 void track_end(struct tracker *t);
 /* 0, or -1 and the line said: the CSV could not be written. */

@@ -19,7 +19,8 @@ struct worker {
 	struct rte_hash *hash; /* redo, audit, and trust for packets without record */
 	struct seen *own;      /* its number for a key is the index */
 	uint64_t next_drop;
-	uint64_t cost; /* TSC cycles */
+	uint64_t cost;	       /* TSC cycles */
+	uint64_t sleep, awake; /* likewise; TSC when it has slept for all so far */
 	struct audit audit;
 };
 
@@ -226,6 +227,22 @@ spend(uint64_t cycles)
 		rte_pause();
 }
 
+/*
+ * An NF that waits, for a disk or another processor.  Sleeps last longer than they are
+ * meant to: what was too much counts for the next ones.
+ */
+static void
+sleep_for(struct worker *w, uint64_t cycles)
+{
+	uint64_t now = rte_rdtsc(), hz = rte_get_tsc_hz();
+
+	if (w->awake + hz / 200 < now) /* it had nothing to do meanwhile */
+		w->awake = now;
+	w->awake += cycles;
+	if (w->awake > now + hz / 20000)
+		usleep((useconds_t)((w->awake - now) * 1000000 / hz));
+}
+
 /* ---- all modes ------------------------------------------------------------------------ */
 
 void
@@ -241,6 +258,8 @@ worker_burst(struct worker *w, struct rte_mbuf **pkts, uint8_t *how, uint16_t n)
 
 	if (w->cost > 0)
 		spend(n * w->cost);
+	if (w->sleep > 0)
+		sleep_for(w, n * w->sleep);
 	memset(how, NFMETA_FORWARD, n);
 	while (w->next_drop <= w->c.packets) {
 		how[w->next_drop - before - 1] = NFMETA_DROP;
@@ -282,6 +301,7 @@ worker_create(const struct inspector_opts *o, const struct nfmeta_field *field)
 	}
 	w->o = o;
 	w->cost = o->cost * rte_get_tsc_hz() / 1000000000;
+	w->sleep = o->sleep * rte_get_tsc_hz() / 1000000000;
 	w->field = *field;
 	w->next_drop = o->drop_every > 0 ? o->drop_every : UINT64_MAX;
 	if (track_create(&w->track, o) != 0 || (o->mode != MODE_TRUST && make_hash(w) != 0)) {

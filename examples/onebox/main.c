@@ -33,8 +33,8 @@ run_nf(void *arg)
 static int
 is_mine(const char *arg)
 {
-	static const char *const with[] = {"--mode", "--drop-every", "--verdict-after",
-					   "--drop-after", "--cost"};
+	static const char *const with[] = {"--mode",	   "--drop-every", "--verdict-after",
+					   "--drop-after", "--cost",	   "--sleep"};
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(with); i++)

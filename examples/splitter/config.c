@@ -155,7 +155,6 @@ static int
 check_policy(const struct splitter_opts *o)
 {
 	const char *names[LINKS_MAX + 1] = {NULL};
-	uint16_t queues[LINKS_MAX] = {0};
 	struct first first;
 	struct policy *p;
 	uint8_t i;
@@ -165,7 +164,7 @@ check_policy(const struct splitter_opts *o)
 		return 0;
 	for (i = 0; i < o->links; i++)
 		names[i] = o->link[i].name;
-	first_init(&first, o->links, queues);
+	first_init(&first, o->links);
 	p = policy_open(o->policy_file, &first, names);
 	if (p == NULL)
 		return -1;

@@ -329,7 +329,7 @@ is_open(const struct first *d, const struct flow *f, const struct expectation *e
 	       d->chains[f->chain].n == 0 && d->chains[e->chain].n > 0;
 }
 
-void
+bool
 correlate_first(struct correlate *c, struct flow *f)
 {
 	struct expectation *a, *b, *e;
@@ -341,13 +341,13 @@ correlate_first(struct correlate *c, struct flow *f)
 		f->control = control_of(c, f->key.port_b, f->key.proto);
 	c->c.controls += f->control != 0;
 	if (c->oldest == NONE)
-		return;
+		return false;
 	expire(c, c->flows->hand);
 	a = find_end(c, f, f->key.addr_a, f->key.port_a);
 	b = find_end(c, f, f->key.addr_b, f->key.port_b);
 	e = a == NULL || (b != NULL && b->until > a->until) ? b : a;
 	if (e == NULL)
-		return;
+		return false;
 	master = flow_find(c->flows, e->master, e->generation); /* it may have moved since */
 	if (is_open(c->flows->first, f, e))
 		f->chain = e->chain;
@@ -361,6 +361,7 @@ correlate_first(struct correlate *c, struct flow *f)
 	e->used = 1;
 	if (--e->flows == 0)
 		forget(c, e);
+	return true;
 }
 
 void

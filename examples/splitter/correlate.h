@@ -55,8 +55,8 @@ int correlate_parse(const char *option, const char *text, struct correlate_opts 
 /* hz: of the flows' TSC.  NULL on failure, the line said. */
 struct correlate *correlate_open(const struct correlate_opts *o, struct flow_table *flows,
 				 uint64_t hz);
-/* A flow begins, its queue is chosen: if it was expected it gets its control session's. */
-void correlate_first(struct correlate *c, struct flow *f);
+/* A flow begins. True: it was expected, and has the queues of its control session. */
+bool correlate_first(struct correlate *c, struct flow *f);
 /* A packet of a control session; dir: 0 from end a of the key, 1 from end b. */
 void correlate_look(struct correlate *c, const struct flow *f, const struct rte_mbuf *m,
 		    const struct nfmeta_record *r, unsigned int dir);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drain.h"
 #include "splitter.h"
 
 #define STATES NFMETA_FLOW_MAX(struct nfmeta_flow_state)
@@ -24,7 +25,7 @@ struct told {
 	uint32_t cursor; /* next slot that goes into it */
 	uint64_t done;	 /* how far the NF was */
 	uint64_t moved;	 /* TSC of when that changed */
-	struct nfmeta_flow_load load;
+	struct feed_said said;
 	struct nfmeta_flow_counters counters[COUNTERS];
 	struct nfmeta_flow_delete deletes[DELETES];
 	struct nfmeta_flow_state news[STATES];
@@ -261,15 +262,25 @@ static void
 message(struct feed *f, uint16_t q, const struct nfmeta_flow_batch *b, uint64_t now)
 {
 	struct told *t = &f->q[q];
+	const struct drain_entry *d;
 	uint16_t i;
 
+	if (b->epoch != t->said.epoch) { /* another NF */
+		t->said.epoch = b->epoch;
+		t->said.drains = false;
+	}
 	switch (b->type) {
 	case NFMETA_MSG_VERDICT:
 		for (i = 0; i < b->count; i++)
 			verdict(f, q, nfmeta_flow_entry(b, i), now);
 		break;
 	case NFMETA_MSG_LOAD:
-		memcpy(&t->load, nfmeta_flow_entry(b, 0), sizeof(t->load));
+		memcpy(&t->said.load, nfmeta_flow_entry(b, 0), sizeof(t->said.load));
+		t->said.loads++;
+		break;
+	case DRAIN_MSG:
+		d = nfmeta_flow_entry(b, 0);
+		t->said.drains = d->drains != 0;
 		break;
 	case NFMETA_MSG_RESYNC:
 		f->c.resyncs++;
@@ -381,6 +392,12 @@ feed_settle(struct feed *f, uint64_t now, uint64_t patience)
 	return hope == 0;
 }
 
+struct feed_said *
+feed_said(struct feed *f, uint16_t q)
+{
+	return &f->q[q].said;
+}
+
 const struct feed_counts *
 feed_counts(struct feed *f)
 {
@@ -397,9 +414,9 @@ feed_counts(struct feed *f)
 		f->c.given_up += stats.lost;
 		f->c.refused += stats.refused;
 		f->c.stale += stats.stale;
-		f->c.load.busy += f->q[q].load.busy;
-		f->c.load.flows += f->q[q].load.flows;
-		f->c.load.overload += f->q[q].load.overload;
+		f->c.load.busy += f->q[q].said.load.busy;
+		f->c.load.flows += f->q[q].said.load.flows;
+		f->c.load.overload += f->q[q].said.load.overload;
 	}
 	return &f->c;
 }

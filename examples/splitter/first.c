@@ -5,20 +5,19 @@
  */
 #include <string.h>
 
+#include "balance.h"
 #include "flows.h"
 #include "policy.h"
 
 void
-first_init(struct first *d, uint8_t links, const uint16_t *queues)
+first_init(struct first *d, uint8_t links)
 {
 	uint8_t all[LINKS_MAX], i;
 
 	memset(d, 0, sizeof(*d));
 	d->links = links;
-	for (i = 0; i < links; i++) {
-		d->queues[i] = queues[i];
+	for (i = 0; i < links; i++)
 		all[i] = i;
-	}
 	first_chain(d, all, links); /* CHAIN_ALL */
 	d->nchains += 2;	    /* CHAIN_NONE, CHAIN_DROP */
 }
@@ -66,13 +65,38 @@ void
 first_packet(const struct first *d, const struct flow_table *t, struct flow *f,
 	     const struct nfmeta_record *r)
 {
-	uint8_t link;
-
 	f->chain = CHAIN_ALL;
 	if (d->policy != NULL)
 		by_policy(d, t, f, r);
-	for (link = 0; link < d->links; link++)
-		flow_set_queue(t, f, link, choose_queue(&f->key, d->queues[link]));
+}
+
+void
+first_queues(const struct first *d, const struct flow_table *t, struct flow *f,
+	     const uint8_t *wanted)
+{
+	const struct chain *c = &d->chains[f->chain];
+	struct balance *b;
+	uint8_t i, link;
+
+	for (i = 0; i < c->n; i++) {
+		link = c->link[i];
+		b = d->balance[link];
+		flow_set_queue(t, f, link,
+			       wanted != NULL ? balance_again(b, &f->key, wanted[link])
+					      : balance_choose(b, &f->key));
+	}
+}
+
+void
+first_leave(const struct first *d, const struct flow_table *t, struct flow *f)
+{
+	const struct chain *c = &d->chains[f->chain];
+	uint8_t i, link;
+
+	for (i = 0; i < c->n; i++) {
+		link = c->link[i];
+		balance_end(d->balance[link], &f->key, flow_queue(t, f, link));
+	}
 }
 
 uint8_t
@@ -95,5 +119,5 @@ lone_chain(const struct first *d, const struct nfmeta_flow_key *key, const struc
 uint16_t
 lone_queue(const struct first *d, const struct nfmeta_flow_key *key, uint8_t link)
 {
-	return choose_queue(key, d->queues[link]);
+	return balance_lone(d->balance[link], key);
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <rte_hash.h>
-#include <rte_hash_crc.h>
 #include <rte_tcp.h>
 
 #include "policy.h"
@@ -69,18 +68,6 @@ oldest(struct flow_table *t)
 
 /* ---- begin and end ---------------------------------------------------------------------- */
 
-/*
- * Both directions of a flow, and its fragments, have the same two addresses:
- * these alone choose the queue.
- */
-uint16_t
-choose_queue(const struct nfmeta_flow_key *key, uint16_t queues)
-{
-	if (queues == 1 || key->ip_version == 0)
-		return 0;
-	return (uint16_t)((uint64_t)rte_hash_crc(key, 32, 0) * queues >> 32);
-}
-
 /* ---- who is told: the NFs of the flow's links ------------------------------------------ */
 
 static void
@@ -113,13 +100,14 @@ tell_end(struct flow_table *t, struct flow *f, uint16_t reason)
 		feed_end(t->feeds[c->link[i]], f, reason);
 }
 
-/* Start counting anew in this slot. */
+/* Start counting anew in this slot. was: the queues of the flow of this key before; or NULL. */
 static void
 begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *key,
-	   const struct nfmeta_record *r)
+	   const struct nfmeta_record *r, const uint8_t *was)
 {
 	unsigned int direction = (r->flags & NFMETA_FLOW_REVERSE) != 0;
 	uint16_t generation = (uint16_t)(f->generation + 1);
+	uint8_t wanted[LINKS_MAX], i;
 
 	memset(f, 0, sizeof(*f));
 	if (t->more != NULL)
@@ -129,8 +117,12 @@ begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *k
 	f->used = 1;
 	f->first_reverse = direction & 1;
 	first_packet(t->first, t, f, r);
-	if (t->correlate != NULL)
-		correlate_first(t->correlate, f);
+	if (t->correlate != NULL && correlate_first(t->correlate, f)) {
+		for (i = 0; i < t->first->links; i++)
+			wanted[i] = flow_queue(t, f, i);
+		was = wanted;
+	}
+	first_queues(t->first, t, f, was);
 	list_append(t, f);
 	t->counts.flows++;
 	t->counts.active++;
@@ -139,11 +131,24 @@ begin_flow(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *k
 	tell_new(t, f);
 }
 
+/* One of the same key has just ended: at the same NFs, where these are still there. */
+static void
+begin_again(struct flow_table *t, struct flow *f, const struct nfmeta_flow_key *key,
+	    const struct nfmeta_record *r)
+{
+	uint8_t was[LINKS_MAX], i;
+
+	for (i = 0; i < t->first->links; i++)
+		was[i] = flow_queue(t, f, i);
+	begin_flow(t, f, key, r, was);
+}
+
 /* The key stays in the hash. */
 static void
 end_here(struct flow_table *t, struct flow *f, uint16_t reason)
 {
 	tell_end(t, f, reason);
+	first_leave(t->first, t, f);
 	if (t->apps != NULL)
 		apps_forget(t->apps, f);
 	if (t->first->policy != NULL)
@@ -164,7 +169,58 @@ flows_end(struct flow_table *t, struct flow *f, uint16_t reason)
 	rte_hash_del_key(t->hash, &f->key);
 }
 
-/* ---- packets ------------------------------------------------------------------------ */
+/*
+ * For the NFs it has ended, and begins, with what was decided and is known of it.  A new
+ * generation: what the NF it leaves still says is of one of the two.
+ */
+static void
+move_flow(struct flow_table *t, struct flow *f, uint8_t link)
+{
+	struct balance *b = t->first->balance[link];
+	const struct chain *c = flow_chain(t, f);
+	uint8_t i;
+
+	tell_end(t, f, NFMETA_END_NONE);
+	balance_end(b, &f->key, flow_queue(t, f, link));
+	flow_set_queue(t, f, link, balance_choose(b, &f->key));
+	if (t->entries != NULL)
+		nfmeta_table_close(&t->entries[flow_id(t, f)], f->generation);
+	f->generation++;
+	flow_at(t, f, link)->place = 0;
+	for (i = 0; i < c->n; i++)
+		memset(flow_passed(t, f, c->link[i]), 0, sizeof(struct flow_passed));
+	if (t->entries != NULL) {
+		nfmeta_table_open(&t->entries[flow_id(t, f)], f->generation, &f->key,
+				  f->first_reverse);
+		nfmeta_table_set(&t->entries[flow_id(t, f)], f->generation,
+				 flow_closed(f) ? NFMETA_TABLE_CLOSING : NFMETA_TABLE_ESTABLISHED,
+				 f->at.decision.action, f->app_id);
+	}
+	tell_new(t, f);
+	t->counts.moved++;
+}
+
+void
+flows_move(struct flow_table *t, uint8_t link, uint64_t queues, const uint64_t *back,
+	   uint32_t slots)
+{
+	struct flow *f;
+	uint8_t q;
+
+	for (; slots > 0; slots--) {
+		f = &t->flows[t->move];
+		if (++t->move == t->slots)
+			t->move = 0;
+		if (!f->used || (flow_chain(t, f)->mask & 1u << link) == 0 || f->last == t->hand)
+			continue;
+		q = flow_queue(t, f, link);
+		if ((queues & UINT64_C(1) << q) != 0 && flow_at(t, f, link)->place <= back[q] &&
+		    (t->under_way == NULL || !t->under_way(t->under_way_arg, f)))
+			move_flow(t, f, link);
+	}
+	for (link = 0; link < t->first->links; link++)
+		feed_flush(t->feeds[link]);
+}
 
 /* Its packets of this burst are not sent yet, or others are between two links. */
 static inline bool
@@ -270,14 +326,14 @@ put_flow(struct flow_table *t, struct rte_mbuf *m, struct nfmeta_record *r,
 	f = &t->flows[id];
 	is_new = !f->used;
 	if (is_new)
-		begin_flow(t, f, key, r);
+		begin_flow(t, f, key, r, NULL);
 	if (key->proto == IPPROTO_TCP && (r->flags & NFMETA_L4_VALID) != 0) {
 		tcp = rte_pktmbuf_read(m, r->l4_off, sizeof(copy), &copy);
 		if (tcp != NULL && tcp_again(t, f, tcp, dir, is_new)) {
 			if (in_hand(t, f))
 				return false;
 			end_here(t, f, NFMETA_END_REUSED);
-			begin_flow(t, f, key, r);
+			begin_again(t, f, key, r);
 			tcp_again(t, f, tcp, dir, true);
 			is_new = true;
 		}

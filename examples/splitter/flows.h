@@ -95,6 +95,7 @@ struct flow_counts {
 	uint64_t active; /* in the table now */
 	uint64_t ended[FLOW_ENDS];
 	uint64_t timed_out;		     /* ended by the timer */
+	uint64_t moved;			     /* to another queue */
 	uint64_t unknown;		     /* packets that got no flow: table full */
 	uint64_t buffer_hits, buffer_misses; /* lookups: lookup.c */
 };
@@ -113,6 +114,7 @@ struct flow_table {
 	uint64_t *buffer;	/* of active flows: lookup.c */
 	uint32_t buffer_slots;
 	uint32_t slots;
+	uint32_t move;	     /* next slot that is looked at for a session to move */
 	uint32_t head, tail; /* list of all flows: what was put there first is first */
 	uint32_t sweep;	     /* next slot the timer looks at */
 	uint32_t sweep_step;
@@ -162,8 +164,12 @@ int flows_make_buffer(struct flow_table *t, uint32_t max_flows);
 
 /* A flow ends; its number may be given to another one. */
 void flows_end(struct flow_table *t, struct flow *f, uint16_t reason);
-/* The queue of a flow's packets, and of those without a flow. */
-uint16_t choose_queue(const struct nfmeta_flow_key *key, uint16_t queues);
+/*
+ * Sessions of these queues of a link (a bit each) get another one, as far as they have no packets
+ * there, nor in hand; some of the table in each call.  back: packets that are, of each queue.
+ */
+void flows_move(struct flow_table *t, uint8_t link, uint64_t queues, const uint64_t *back,
+		uint32_t slots);
 
 /*
  * Put a flow into the record of every IP packet, up to where a flow ends that

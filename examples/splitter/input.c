@@ -244,6 +244,7 @@ input_open(struct input *in, const struct splitter_opts *o, const struct capture
 			return -1;
 		if (o->replay && load_replay(in, o, info) != 0)
 			return -1;
+		in->rate = o->rate;
 	}
 	if (o->count > 0 && o->count < in->left)
 		in->left = o->count;
@@ -266,10 +267,25 @@ replay_burst(struct input *in, struct rte_mbuf **pkts, uint16_t n)
 	return i;
 }
 
+/* How many of n are due. */
+static uint16_t
+in_time(struct input *in, uint16_t n)
+{
+	uint64_t now = rte_rdtsc();
+	double due;
+
+	if (in->rate_start == 0)
+		in->rate_start = now;
+	due = (double)(now - in->rate_start) / (double)rte_get_tsc_hz() * (double)in->rate;
+	return (uint16_t)RTE_MIN((double)n, RTE_MAX(0.0, due - (double)in->rate_done));
+}
+
 uint16_t
 input_burst(struct input *in, struct rte_mbuf **pkts, uint16_t n, uint64_t out)
 {
 	n = (uint16_t)RTE_MIN((uint64_t)n, in->left);
+	if (in->rate != 0)
+		n = in_time(in, n);
 	if (in->replay != NULL) {
 		n = replay_burst(in, pkts, n);
 	} else {
@@ -283,6 +299,7 @@ input_burst(struct input *in, struct rte_mbuf **pkts, uint16_t n, uint64_t out)
 	}
 	if (in->left != UINT64_MAX)
 		in->left -= n;
+	in->rate_done += n;
 	return n;
 }
 

@@ -108,9 +108,11 @@ open_flows(struct splitter *s)
 
 	for (h = s->hop; h < &s->hop[s->nhops]; h++) {
 		h->feed = feed_create(h->number, h->o->queues, s->o->carrier);
-		if (h->feed == NULL)
+		h->balance = spread_create(h->o, s->hz);
+		if (h->feed == NULL || h->balance == NULL)
 			return -1;
 		feeds[h->number] = h->feed;
+		s->first.balance[h->number] = h->balance;
 	}
 	s->flows = flows_create(&fo, &s->first, feeds);
 	if (s->flows == NULL)
@@ -181,7 +183,6 @@ struct splitter *
 splitter_open(const struct splitter_opts *o)
 {
 	struct splitter *s = calloc(1, sizeof(*s));
-	uint16_t queues[LINKS_MAX];
 	uint8_t i;
 
 	if (s == NULL) {
@@ -195,9 +196,8 @@ splitter_open(const struct splitter_opts *o)
 		s->hop[i].o = &o->link[i];
 		s->hop[i].number = i;
 		s->link_names[i] = o->link[i].name;
-		queues[i] = o->link[i].queues;
 	}
-	first_init(&s->first, s->nhops, queues);
+	first_init(&s->first, s->nhops);
 	if ((o->in_capture && capture_check(o->in, o->first, &s->info) != 0) ||
 	    check_output(o) != 0 || open_policy(s) != 0 || open_apps(s) != 0 ||
 	    json_open(&s->json, o->json) != 0) {
@@ -315,6 +315,7 @@ splitter_close(struct splitter *s, int status)
 			.seconds = (double)(s->end - s->start) / (double)s->hz,
 			.ended = s->ended,
 		};
+
 		if (!s->o->quiet)
 			report_summary(&r);
 		if (report_json(&s->json, &r) != 0 && status == EXIT_OK)
@@ -334,8 +335,10 @@ splitter_close(struct splitter *s, int status)
 	if (exact && check_pool(s) != 0 && status == EXIT_OK)
 		status = EXIT_BAD;
 	ways_close(s);
-	for (h = s->hop; h < &s->hop[s->nhops]; h++)
+	for (h = s->hop; h < &s->hop[s->nhops]; h++) {
 		feed_destroy(h->feed);
+		balance_destroy(h->balance);
+	}
 	apps_close(s->apps);
 	policy_close(s->first.policy);
 	primary_end();

@@ -42,6 +42,11 @@ enum {
 	OPT_CORRELATE_MAX,
 	OPT_CONFIG,
 	OPT_CHECK,
+	OPT_BALANCE,
+	OPT_WEIGHT,
+	OPT_WEIGHTS,
+	OPT_MOVE,
+	OPT_RATE,
 	OPT_QUIET,
 	OPT_VERBOSE,
 	OPT_HELP,
@@ -52,10 +57,15 @@ static const struct option longopts[] = {
 	{"out", required_argument, NULL, OPT_OUT},
 	{"link", required_argument, NULL, OPT_LINK},
 	{"queues", required_argument, NULL, OPT_QUEUES},
+	{"balance", required_argument, NULL, OPT_BALANCE},
+	{"weight", required_argument, NULL, OPT_WEIGHT},
+	{"weights", required_argument, NULL, OPT_WEIGHTS},
+	{"move", required_argument, NULL, OPT_MOVE},
 	{"ring-size", required_argument, NULL, OPT_RING},
 	{"when-full", required_argument, NULL, OPT_FULL},
 	{"placement", required_argument, NULL, OPT_PLACEMENT},
 	{"loop", required_argument, NULL, OPT_LOOP},
+	{"rate", required_argument, NULL, OPT_RATE},
 	{"first", required_argument, NULL, OPT_FIRST},
 	{"count", required_argument, NULL, OPT_COUNT},
 	{"seconds", required_argument, NULL, OPT_SECONDS},
@@ -102,10 +112,19 @@ static const char usage[] =
 	"                       this order.  NAME,queues=N,ring-size=N,when-full=WHAT: what\n"
 	"                       this one has of its own\n"
 	"  --queues N           queues of the link, one NF each (1)\n"
+	"  --balance HOW        the queue of a new session: by the hash of its two addresses, by\n"
+	"                       load: what the queues have to do, or by that in pairs: sessions\n"
+	"                       between the same two addresses together (hash)\n"
+	"  --weights N,N...     what each queue is to get, to the others (hash: 1,1...; else\n"
+	"                       learned from the NFs); 0: no sessions\n"
+	"  --weight Q=N         ... of one queue, the others have 1\n"
+	"  --move N             load, pairs: live sessions of an NF that left, died, was cut off,\n"
+	"                       or drains go to others after N seconds (never)\n"
 	"  --ring-size N        packets at the NF per queue, a power of 2 (1024)\n"
 	"  --when-full WHAT     wait, drop or bypass (captures: wait; ports: drop)\n"
 	"  --placement WHERE    auto, dynfield, udata64 or headroom (auto)\n"
 	"  --loop N             read the capture into memory, replay it N times; 0: no end\n"
+	"  --rate N             captures: at most so many packets a second\n"
 	"  --first N            use only the first N packets of the capture\n"
 	"  --count N            stop after N packets\n"
 	"  --seconds N          stop after N seconds\n"
@@ -151,6 +170,7 @@ splitter_defaults(struct splitter_opts *o)
 	o->out_none = true;
 	o->file_prefix = "nfmeta";
 	o->all = (struct link_opts){.name = "ids", .queues = 1, .ring_size = 1024};
+	spread_defaults(&o->all.spread);
 	o->max_flows = 262144;
 	o->carrier = NFMETA_CARRIER_RING;
 	o->timeout = 300;
@@ -217,13 +237,15 @@ parse_full(const char *option, const char *text, struct link_opts *l)
 	return 0;
 }
 
-/* One of a link's own: "queues=N", "ring-size=N", "when-full=WHAT". */
+/* One of a link's own: "queues=N", "ring-size=N", "when-full=WHAT", ... */
 static int
 parse_own(struct link_opts *l, const char *text)
 {
-	static const char *const names[] = {"queues", "ring-size", "when-full", NULL};
+	static const char *const names[] = {"queues",  "ring-size", "when-full", "balance",
+					    "weights", "weight",    "move",	 NULL};
 	char option[64], near[160], name[32];
 	const char *value = strchr(text, '=');
+	int i;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(value != NULL ? value - text : 31), text);
 	snprintf(option, sizeof(option), "--link %.15s,%s", l->name, name);
@@ -233,7 +255,11 @@ parse_own(struct link_opts *l, const char *text)
 		return parse_ring(option, value + 1, l);
 	if (value != NULL && strcmp(name, names[2]) == 0)
 		return parse_full(option, value + 1, l);
-	return complain("--link %.15s: \"%s\": queues=N, ring-size=N or when-full=WHAT is wanted%s",
+	for (i = 0; i < SPREADS && value != NULL; i++)
+		if (strcmp(name, names[3 + i]) == 0)
+			return spread_parse(i, option, value + 1, &l->spread);
+	return complain("--link %.15s: \"%s\": queues=N, ring-size=N, when-full=WHAT, balance=HOW,"
+			" weights=N:N..., weight=Q:N or move=N is wanted%s",
 			l->name, text, nearest(name, names, near, sizeof(near)));
 }
 
@@ -301,6 +327,9 @@ parse_number(int opt, const char *text, struct splitter_opts *o)
 		rc = parse_u64("--loop", text, 0, UINT32_MAX, &o->loops);
 		o->replay = true;
 		break;
+	case OPT_RATE:
+		rc = parse_u64("--rate", text, 1, UINT32_MAX, &o->rate);
+		break;
 	case OPT_FIRST:
 		rc = parse_u64("--first", text, 1, UINT64_MAX, &o->first);
 		break;
@@ -365,6 +394,8 @@ check(struct splitter_opts *o)
 		return complain("--in is missing: --in pcap:FILE or --in PORT (see --help)");
 	if (o->replay && o->in != NULL && !o->in_capture)
 		return complain("--loop replays a capture; --in \"%s\" is a port", o->in);
+	if (o->rate != 0 && o->in != NULL && !o->in_capture)
+		return complain("--rate paces a capture; --in \"%s\" is a port", o->in);
 	if (o->rules == NULL)
 		o->rules = getenv("NFMETA_RULES");
 	if (o->rules != NULL)
@@ -382,6 +413,10 @@ check(struct splitter_opts *o)
 		l->queues = l->queues != 0 ? l->queues : o->all.queues;
 		l->ring_size = l->ring_size != 0 ? l->ring_size : o->all.ring_size;
 		l->when_full = l->when_full != 0 ? l->when_full : o->all.when_full;
+		if (!l->spread.own)
+			l->spread = o->all.spread;
+		if (spread_check(l) != 0)
+			return -1;
 	}
 	return 0;
 }
@@ -402,6 +437,14 @@ set_option(int c, const char *value, struct splitter_opts *o)
 	case OPT_PLACEMENT:
 	case OPT_CARRIER:
 		return parse_names(c, value, o);
+	case OPT_BALANCE:
+		return spread_parse(SPREAD_BALANCE, "--balance", value, &o->all.spread);
+	case OPT_WEIGHTS:
+		return spread_parse(SPREAD_WEIGHTS, "--weights", value, &o->all.spread);
+	case OPT_WEIGHT:
+		return spread_parse(SPREAD_WEIGHT, "--weight", value, &o->all.spread);
+	case OPT_MOVE:
+		return spread_parse(SPREAD_MOVE, "--move", value, &o->all.spread);
 	case OPT_NO_VLAN:
 		o->policy &= ~(uint32_t)NFMETA_CLASSIFY_VLAN_IN_KEY;
 		return 0;

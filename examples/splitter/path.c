@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The libnfmeta authors
  */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <rte_cycles.h>
@@ -334,6 +335,53 @@ cut_off(struct splitter *s, struct hop *h, uint16_t q)
 	return 0;
 }
 
+/* As an NF of its own link: what is on the ring comes back as its policy has it. */
+static uint64_t
+return_all(struct splitter *s, struct hop *h, struct nfmeta_link *nf, uint16_t q, uint8_t what)
+{
+	const struct nfmeta_flow_batch *message;
+	struct rte_mbuf *pkts[BURST];
+	uint8_t how[BURST];
+	uint64_t total = 0;
+	uint16_t n;
+
+	memset(how, what, sizeof(how));
+	do {
+		n = nfmeta_recv_burst(nf, pkts, NULL, BURST);
+		nfmeta_return_burst(nf, pkts, how, n);
+		total += n;
+		while (nfmeta_flow_next(nf, &message) == 1)
+			n++;
+		while (collect_queue(s, h, q) > 0)
+			;
+	} while (n > 0);
+	return total;
+}
+
+void
+take_back_waiting(struct splitter *s, struct hop *h, uint16_t q)
+{
+	bool bypass = h->o->when_full == NFMETA_FULL_BYPASS;
+	struct nfmeta_link *nf;
+	uint64_t n;
+
+	while (collect_queue(s, h, q) > 0)
+		;
+	if (h->way[q].sent == h->way[q].back || nfmeta_link_peer(h->link, q) != NFMETA_PEER_NONE ||
+	    nfmeta_link_attach(h->o->name, q, 0, &nf) != 0)
+		return; /* the next NF is just coming: it gets them */
+	n = return_all(s, h, nf, q, bypass ? NFMETA_FORWARD : NFMETA_DROP);
+	nfmeta_link_detach(nf);
+	if (bypass) {
+		s->c.bypassed += n;
+		h->c.bypassed += n;
+		return;
+	}
+	s->c.drop_nf -= n;
+	h->c.dropped -= n;
+	s->c.drop_unserved += n;
+}
+
 unsigned int
 collect(struct splitter *s)
 {
@@ -425,6 +473,7 @@ turn_away(struct splitter *s, struct hop *h, uint16_t q, struct rte_mbuf **pkts,
 {
 	uint16_t i;
 
+	h->way[q].refused += n;
 	if (s->o->carrier != 0 || s->nhops > 1)
 		forget_places(s, h, q, pkts, n);
 	if (h->o->when_full == NFMETA_FULL_BYPASS) {

@@ -5,15 +5,51 @@
 
 #include "splitter.h"
 
+#define QUEUES_SHOWN 8 /* in a line; the report has all */
+
+/* Of the first link's queues: the share of the packets since the last line, those at the NF now. */
+static const char *
+by_queue(struct progress *p, const struct hop *h, char *text, size_t size)
+{
+	uint16_t q, n = h->o->queues;
+	struct queue_report u[NFMETA_QUEUES_MAX];
+	uint64_t all = 0;
+	size_t at;
+
+	text[0] = '\0';
+	if (n == 1)
+		return text;
+	for (q = 0; q < n; q++) {
+		u[q] = spread_queue(h, q);
+		all += u[q].packets - p->queue[q];
+	}
+	at = (size_t)snprintf(text, size, "; by queue");
+	for (q = 0; q < n; q++) {
+		if (q < QUEUES_SHOWN && at < size)
+			at += (size_t)snprintf(
+				text + at, size - at, " %.0f%%/%ju%s",
+				all > 0 ? 100.0 * (double)(u[q].packets - p->queue[q]) / (double)all
+					: 0.0,
+				(uintmax_t)u[q].depth,
+				!u[q].there   ? " gone"
+				: u[q].drains ? " drains"
+					      : "");
+		p->queue[q] = u[q].packets;
+	}
+	return text;
+}
+
 void
 progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t in_flight)
 {
 	uint64_t hz = rte_get_tsc_hz();
 	double gap = (double)(now - p->next + hz) / (double)hz;
+	char queues[QUEUES_SHOWN * 32];
 
-	note("%3ju s: in %.3f, out %.3f Mpkt/s, %ju flows, %u packets in the link",
+	note("%3ju s: in %.3f, out %.3f Mpkt/s, %ju flows, %u packets in the link%s",
 	     (uintmax_t)((now - p->start) / hz), (double)(r->c->in - p->in) / gap / 1e6,
-	     (double)(r->c->out - p->out) / gap / 1e6, (uintmax_t)r->flows->active, in_flight);
+	     (double)(r->c->out - p->out) / gap / 1e6, (uintmax_t)r->flows->active, in_flight,
+	     by_queue(p, r->hop, queues, sizeof(queues)));
 	p->in = r->c->in;
 	p->out = r->c->out;
 	p->next = now + hz;
@@ -148,6 +184,41 @@ links_summary(const struct report *r)
 	}
 }
 
+static double
+share_of(const struct hop *h, const struct queue_report *u)
+{
+	uint64_t all = 0;
+	uint16_t q;
+
+	for (q = 0; q < h->o->queues; q++)
+		all += h->way[q].sent + h->way[q].refused;
+	return all > 0 ? (double)u->packets / (double)all : 0;
+}
+
+static void
+queues_summary(const struct report *r)
+{
+	struct queue_report u;
+	const struct hop *h;
+	uint16_t q;
+
+	for (h = r->hop; h < &r->hop[r->o->links]; h++) {
+		if (h->o->queues == 1)
+			continue;
+		printf("  balance      %s, link %s; sessions moved %ju\n",
+		       balance_names[h->o->spread.balance], h->o->name, (uintmax_t)r->flows->moved);
+		for (q = 0; q < h->o->queues; q++) {
+			u = spread_queue(h, q);
+			printf("    queue %-2u   %ju packets (%.1f %%), no room for %ju; %ju "
+			       "sessions;"
+			       " at the NF %.0f on average, %ju at most; NF busy %.1f %%\n",
+			       q, (uintmax_t)u.packets, 100 * share_of(h, &u), (uintmax_t)u.refused,
+			       (uintmax_t)u.sessions, u.depth_mean, (uintmax_t)u.depth_max,
+			       u.busy / 10.0);
+		}
+	}
+}
+
 void
 report_summary(const struct report *r)
 {
@@ -188,6 +259,7 @@ report_summary(const struct report *r)
 		       (uintmax_t)r->correlate->expected, (uintmax_t)r->correlate->expired);
 	if (r->policy != NULL)
 		policy_summary(r);
+	queues_summary(r);
 	if (r->apps != NULL)
 		apps_summary(r->apps);
 	fflush(stdout);
@@ -294,6 +366,45 @@ json_policy(struct json *j, const struct policy *p)
 }
 
 static void
+json_queues(struct json *j, const struct hop *h)
+{
+	struct queue_report u;
+	char name[16];
+	uint16_t q;
+
+	json_object(j, "queue");
+	for (q = 0; q < h->o->queues; q++) {
+		u = spread_queue(h, q);
+		snprintf(name, sizeof(name), "%u", q);
+		json_object(j, name);
+		json_number(j, "packets", u.packets);
+		json_number(j, "refused", u.refused);
+		json_real(j, "share", share_of(h, &u));
+		json_number(j, "sessions", u.sessions);
+		json_number(j, "flows", u.flows);
+		json_real(j, "depth_mean", u.depth_mean);
+		json_number(j, "depth_max", u.depth_max);
+		json_number(j, "busy_permille", u.busy);
+		json_number(j, "weight", u.weight);
+		json_real(j, "speed", u.speed);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+/* Of the first link; those of others are with their links. */
+static void
+json_balance(struct json *j, const struct report *r)
+{
+	json_object(j, "balance");
+	json_text(j, "how", balance_names[r->hop->o->spread.balance]);
+	json_number(j, "weighted", r->hop->o->spread.weighted);
+	json_number(j, "sessions_moved", r->flows->moved);
+	json_queues(j, r->hop);
+	json_end(j);
+}
+
+static void
 json_links(struct json *j, const struct report *r)
 {
 	const struct hop *h;
@@ -317,6 +428,8 @@ json_links(struct json *j, const struct report *r)
 		json_end(j);
 		json_number(j, "nfs_died", h->c.deaths);
 		json_number(j, "nfs_cut_off", h->c.cut_off);
+		json_text(j, "balance", balance_names[h->o->spread.balance]);
+		json_queues(j, h);
 		json_end(j);
 	}
 	json_end(j);
@@ -393,6 +506,7 @@ report_json(struct json *j, const struct report *r)
 		json_correlate(j, r->correlate);
 	if (r->policy != NULL)
 		json_policy(j, r->policy);
+	json_balance(j, r);
 	if (r->apps != NULL)
 		json_apps(j, r->apps);
 	if (r->o->json_more != NULL)

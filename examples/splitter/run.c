@@ -107,6 +107,8 @@ check_hop(struct splitter *s, struct hop *h, uint64_t now)
 				note(stats.epoch > 0 ? "the NF of %s left" : "no NF serves %s",
 				     queue_name(s, h, q));
 		}
+		if (balance_spare(h->balance, q) && h->way[q].sent == h->way[q].back)
+			continue; /* the others do it all */
 		/* told not to wait for one, and nothing has to wait for it */
 		if (s->o->wait_nf == 0 && h->o->when_full != NFMETA_FULL_WAIT && s->in.left > 0)
 			continue;
@@ -143,6 +145,7 @@ void
 tick(struct splitter *s, uint64_t now)
 {
 	struct report r;
+	uint8_t i;
 
 	if (now < s->next_timer)
 		return;
@@ -162,8 +165,11 @@ tick(struct splitter *s, uint64_t now)
 		s->next_peer = now + s->hz / 4;
 		check_peers(s, now);
 	}
+	for (i = 0; i < s->nhops; i++)
+		spread_look(s, &s->hop[i], now);
 	if (!s->o->quiet && now >= s->progress.next) {
-		r = (struct report){.c = &s->c, .flows = &s->flows->counts};
+		r = (struct report){
+			.o = s->o, .hop = s->hop, .c = &s->c, .flows = &s->flows->counts};
 		progress_line(&s->progress, &r, now, (uint32_t)ways_in_flight(s));
 	}
 }
@@ -383,6 +389,7 @@ drain(struct splitter *s)
 	uint64_t last = rte_rdtsc();
 	bool alive = any_left(s);
 	uint8_t i;
+	uint64_t waited;
 
 	s->closing = true;
 	for (i = 0; i < s->nhops; i++)
@@ -405,11 +412,11 @@ drain(struct splitter *s)
 	ways_release(s);
 	if (any_died(s) && s->status == EXIT_OK)
 		s->status = EXIT_PEER;
-	s->c.drop_unserved = unserved_packets(s);
-	s->c.lost = ways_in_flight(s) - s->c.drop_unserved;
-	if (s->c.drop_unserved > 0 && s->status == EXIT_OK) {
-		complain("%ju packets waited for an NF, and none came",
-			 (uintmax_t)s->c.drop_unserved);
+	waited = unserved_packets(s);
+	s->c.drop_unserved += waited;
+	s->c.lost = ways_in_flight(s) - waited;
+	if (waited > 0 && s->status == EXIT_OK) {
+		complain("%ju packets waited for an NF, and none came", (uintmax_t)waited);
 		s->status = EXIT_PEER;
 	}
 	if (s->c.lost > 0 && s->status == EXIT_OK) {

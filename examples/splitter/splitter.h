@@ -18,6 +18,7 @@
  *              the NFs                 run.c     the loop between
  *   life.c     start and end           apps.h    applications and rules
  *   policy.h   which flows, which NFs
+ *   balance.c  queues of new sessions  spread.c  what they have to do
  *   report.c   figures                 lookup.c  from keys to flows
  *   config.c   options in a file
  *   correlate.c  data flows and their control sessions; announced.c: what these say
@@ -34,6 +35,7 @@
 
 #include "../common/common.h"
 #include "apps.h"
+#include "balance.h"
 #include "correlate.h"
 #include "flows.h"
 #include "policy.h"
@@ -42,11 +44,23 @@
 
 /* ---- options.c -------------------------------------------------------------- */
 
+/* Sessions over the queues of a link. */
+struct spread_opts {
+	uint8_t balance; /* BALANCE_* */
+	bool own;	 /* of this link; else as all have it */
+	bool weighted;	 /* weights were given: */
+	uint16_t weight[NFMETA_QUEUES_MAX];
+	uint16_t weights;     /* in --weights; 0: none */
+	uint16_t weight_last; /* the last queue of --weight */
+	uint64_t move;	      /* seconds; UINT64_MAX: live sessions stay */
+};
+
 struct link_opts {
 	const char *name;
 	uint16_t queues;
 	uint32_t ring_size;
 	uint8_t when_full; /* NFMETA_FULL_*; 0: as the input is */
+	struct spread_opts spread;
 };
 
 struct splitter_opts {
@@ -84,6 +98,7 @@ struct splitter_opts {
 	struct correlate_opts correlate; /* n 0: none */
 	uint64_t megabytes;
 	uint32_t policy; /* NFMETA_CLASSIFY_* */
+	uint64_t rate;	 /* captures: packets a second; 0: as fast as it goes */
 	bool quiet;
 	bool verbose;
 	bool one_process;   /* NFs are threads of this process; no hugepages */
@@ -162,6 +177,14 @@ struct feed_counts {
 	struct nfmeta_flow_load load; /* the last of each queue, added up */
 };
 
+/* What the NF of a queue said of itself last. */
+struct feed_said {
+	struct nfmeta_flow_load load;
+	uint32_t loads; /* so many of them came */
+	uint32_t epoch; /* of that NF */
+	bool drains;	/* it wants no new sessions: drain.h */
+};
+
 /*
  * One for each link.  What is to be told gathers here and goes out with feed_flush(): before the
  * packets of a burst, after a round of the timer, after the NFs' messages.  All
@@ -184,6 +207,7 @@ bool feed_behind(const struct feed *f, uint16_t q);
 bool feed_held_up(struct feed *f, uint64_t now, uint64_t patience);
 /* Asks the NFs whether all is done; true: it is, or those left have not moved for so long. */
 bool feed_settle(struct feed *f, uint64_t now, uint64_t patience);
+struct feed_said *feed_said(struct feed *f, uint16_t q);
 const struct feed_counts *feed_counts(struct feed *f);
 void feed_counts_add(struct feed_counts *sum, const struct feed_counts *c);
 void feed_destroy(struct feed *f);
@@ -202,6 +226,7 @@ struct input {
 	struct rte_mbuf **replay; /* the capture in memory */
 	uint64_t replay_count;
 	uint64_t replay_next;
+	uint64_t rate, rate_start, rate_done; /* packets a second, at most */
 };
 
 /* DPDK's own time stamp field, in ns here; offset -1: packets have none. */
@@ -291,6 +316,17 @@ struct splitter_counts {
 	uint32_t memzones;	/* when the link was made */
 };
 
+/* Of a queue; packets: that came for it, refused ones too. */
+struct queue_report {
+	uint64_t packets, refused, depth, depth_max;
+	double depth_mean;
+	uint64_t flows, sessions; /* now, ever */
+	uint32_t busy;		  /* permille, as its NF said last */
+	uint32_t weight;
+	double speed; /* packets a second that its NF was seen to do */
+	bool drains, there;
+};
+
 /* Of one link. */
 struct hop_counts {
 	uint64_t dropped;	  /* its NF wanted it */
@@ -322,6 +358,7 @@ struct progress {
 	uint64_t next;
 	uint64_t start;
 	uint64_t in, out;
+	uint64_t queue[NFMETA_QUEUES_MAX]; /* packets */
 };
 void progress_line(struct progress *p, const struct report *r, uint64_t now, uint32_t in_flight);
 void report_summary(const struct report *r);
@@ -336,6 +373,7 @@ int report_json(struct json *j, const struct report *r);
  */
 struct way {
 	uint64_t sent, back; /* packets; blanks are not counted */
+	uint64_t refused;    /* there was no room for, and did not wait */
 	/* shunted packets that wait for their flow's earlier ones */
 	struct rte_mbuf **held;
 	uint64_t *place; /* ... which are back when this one is; never falls */
@@ -352,6 +390,8 @@ struct hop {
 	const struct link_opts *o;
 	struct nfmeta_link *link;
 	struct feed *feed;
+	struct balance *balance;
+	uint32_t loads[NFMETA_QUEUES_MAX]; /* LOAD messages that were heard */
 	uint8_t number;
 	bool gone; /* everything passes by it from now on */
 	struct hop_counts c;
@@ -380,6 +420,8 @@ uint64_t ways_alive(const struct splitter *s);
 int bury(struct splitter *s, struct hop *h, uint16_t q);
 /* It stands still: nothing comes back from it any more.  0, or the line said. */
 int cut_off(struct splitter *s, struct hop *h, uint16_t q);
+/* Its NF left, and its sessions go elsewhere: takes back what waits for the next one. */
+void take_back_waiting(struct splitter *s, struct hop *h, uint16_t q);
 /* One burst back from every queue; returns how many packets came. */
 unsigned int collect(struct splitter *s);
 /* The NFs' messages; returns how many came. */
@@ -437,6 +479,26 @@ void renumber(struct splitter *s, struct hop *h, uint16_t q);
 void waiting_round(struct splitter *s);
 /* Has this flow packets that are still to get to a link? */
 bool under_way(const void *splitter, const struct flow *f);
+
+/* ---- spread.c --------------------------------------------------------------------- */
+
+enum {
+	SPREAD_BALANCE,
+	SPREAD_WEIGHTS,
+	SPREAD_WEIGHT,
+	SPREAD_MOVE,
+	SPREADS
+};
+
+/* NULL on failure, the line said. */
+struct balance *spread_create(const struct link_opts *o, uint64_t hz);
+/* Every millisecond. */
+void spread_look(struct splitter *s, struct hop *h, uint64_t now);
+struct queue_report spread_queue(const struct hop *h, uint16_t q);
+void spread_defaults(struct spread_opts *o);
+/* Options: 0, or -1 and the line said. */
+int spread_parse(int what, const char *option, const char *text, struct spread_opts *o);
+int spread_check(const struct link_opts *l);
 
 /* ---- life.c, run.c ---------------------------------------------------------------- */
 
