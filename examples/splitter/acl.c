@@ -22,14 +22,14 @@ struct seek4 {
 	uint8_t proto, pad[3];
 	uint8_t from[4], to[4];
 	uint8_t from_port[2], to_port[2];
-	uint8_t vlan[2], zero[2];
+	uint8_t vlan[2], fragment[2]; /* 1: a later one, without ports */
 };
 
 struct seek6 {
 	uint8_t proto, pad[3];
 	uint8_t from[16], to[16];
 	uint8_t from_port[2], to_port[2];
-	uint8_t vlan[2], zero[2];
+	uint8_t vlan[2], fragment[2]; /* 1: a later one, without ports */
 };
 
 #define FIELDS4 7
@@ -77,7 +77,7 @@ struct entries {
 };
 
 static const struct net any_net;
-static const struct range any_range = {0, UINT16_MAX};
+static const struct range any_range = {0, UINT16_MAX}, no_fragment = {0, 0};
 
 static void
 put_net(struct rte_acl_field *f, const struct net *net, unsigned int words)
@@ -102,7 +102,7 @@ put_range(struct rte_acl_field *f, const struct range *r)
 
 static int
 put(struct entries *e, const struct net *from, const struct net *to, const struct range *from_port,
-    const struct range *to_port, const struct range *vlan, int proto)
+    const struct range *to_port, const struct range *vlan, int proto, bool ports)
 {
 	struct rte_acl_field *f;
 	struct entry *more;
@@ -132,7 +132,7 @@ put(struct entries *e, const struct net *from, const struct net *to, const struc
 	put_range(f, from_port);
 	put_range(f + 1, to_port);
 	put_range(f + 2, vlan);
-	put_range(f + 3, &any_range);
+	put_range(f + 3, ports ? &no_fragment : &any_range);
 	return 0;
 }
 
@@ -149,7 +149,8 @@ put_rest(struct entries *e, const struct policy_rule *r, const struct net *from,
 		proto = r->proto.n > 0 ? r->proto.v[i].low : -1;
 		for (k = 0; k < RTE_MAX(r->vlan.n, 1u); k++) {
 			vlan = r->vlan.n > 0 ? &r->vlan.v[k] : &any_range;
-			rc |= put(e, from, to, from_port, to_port, vlan, proto);
+			rc |= put(e, from, to, from_port, to_port, vlan, proto,
+				  r->from_port.n + r->to_port.n > 0);
 		}
 	}
 	return rc;
@@ -309,12 +310,14 @@ acl_find(const struct acl *acl, const struct nfmeta_flow_key *key, bool reverse,
 		memcpy(s4.from_port, from_port, 2);
 		memcpy(s4.to_port, to_port, 2);
 		memcpy(s4.vlan, tag, 2);
+		s4.fragment[1] = key->fragment;
 	} else {
 		memcpy(s6.from, from, 16);
 		memcpy(s6.to, to, 16);
 		memcpy(s6.from_port, from_port, 2);
 		memcpy(s6.to_port, to_port, 2);
 		memcpy(s6.vlan, tag, 2);
+		s6.fragment[1] = key->fragment;
 		data = (const uint8_t *)&s6;
 	}
 	rte_acl_classify(ctx, &data, &found, 1, 1);
