@@ -13,6 +13,7 @@
 #include <check.h>
 
 #include "../examples/splitter/announced.h"
+#include "../examples/splitter/policy.h"
 #include "../examples/splitter/splitter.h"
 #include "packet.h"
 
@@ -195,6 +196,9 @@ static struct first first = {.links = 1};
 static struct flow_table table;
 static struct correlate *c;
 static uint32_t next_slot;
+/* of the next flow */
+static uint8_t begin_chain;
+static uint16_t begin_policy;
 
 static void
 setup(void)
@@ -242,6 +246,8 @@ begin(uint8_t proto, const char *a, uint16_t port_a, const char *b, uint16_t por
 	f->used = 1;
 	f->first_reverse = (uint8_t)low;
 	f->queue = 1;
+	f->chain = begin_chain;
+	f->policy = begin_policy;
 	memcpy(f->key.addr_a, addr[low], 16);
 	memcpy(f->key.addr_b, addr[!low], 16);
 	f->key.port_a[0] = (uint8_t)(port[low] >> 8);
@@ -251,7 +257,7 @@ begin(uint8_t proto, const char *a, uint16_t port_a, const char *b, uint16_t por
 	f->key.vlan[0][1] = (uint8_t)vlan;
 	f->key.proto = proto;
 	f->key.ip_version = v6 ? 6 : 4;
-	correlate_first(c, f);
+	ck_assert_int_eq(correlate_first(c, f), f->expected);
 	return f;
 }
 
@@ -458,6 +464,78 @@ START_TEST(master_moves)
 }
 END_TEST
 
+/* At every link. */
+START_TEST(several_links)
+{
+	struct flow *f, *g;
+
+	first.links = 3;
+	table.more = aligned_alloc(64, SLOTS * 2 * sizeof(struct flow_more));
+	memset(table.more, 0, SLOTS * 2 * sizeof(struct flow_more));
+	start(8, "ftp");
+	f = ftp_control();
+	flow_more(&table, f, 1)->queue = 4;
+	flow_more(&table, f, 2)->queue = 5;
+	say(f, false, "PORT 192,0,2,1,4,1\r\n");
+	say(f, false, "PORT 192,0,2,1,4,2\r\n");
+	flow_more(&table, f, 2)->queue = 6;
+	g = begin(IPPROTO_TCP, "192.0.2.100", 20, "192.0.2.1", 1025, 0);
+	ck_assert_uint_eq(flow_queue(&table, g, 0), 3);
+	ck_assert_uint_eq(flow_queue(&table, g, 1), 4);
+	ck_assert_uint_eq(flow_queue(&table, g, 2), 6);
+	f->used = 0;
+	g = begin(IPPROTO_TCP, "192.0.2.100", 20, "192.0.2.1", 1026, 0);
+	ck_assert_uint_eq(flow_queue(&table, g, 1), 4);
+	ck_assert_uint_eq(flow_queue(&table, g, 2), 5);
+	free(table.more);
+}
+END_TEST
+
+/*
+ * By the control session's links, where no line speaks of the flow and it would go by none;
+ * out of a drop only between the same two hosts.
+ */
+START_TEST(links_of_the_policy)
+{
+	enum {
+		ALL = CHAIN_ALL,
+		NONE = CHAIN_NONE,
+		DROP = CHAIN_DROP,
+		ONE
+	};
+	static const struct {
+		uint8_t control, own;
+		bool line, elsewhere;
+		uint8_t want;
+	} cases[] = {
+		{ONE, NONE, false, false, ONE},	  {ONE, NONE, false, true, ONE},
+		{ONE, NONE, true, false, NONE},	  {ONE, DROP, false, false, ONE},
+		{ONE, DROP, false, true, DROP},	  {ONE, DROP, true, false, DROP},
+		{ONE, ALL, false, false, ALL},	  {NONE, ALL, false, false, ALL},
+		{NONE, DROP, false, false, DROP}, {DROP, ALL, false, false, ALL},
+		{DROP, NONE, false, false, NONE},
+	};
+	struct policy policy = {.rules.rest.slot = 7};
+	struct flow *f, *g;
+
+	first = (struct first){
+		.links = 1,
+		.policy = &policy,
+		.nchains = 4,
+		.chains = {[ALL] = {.n = 1, .mask = 1}, [ONE] = {.n = 1, .mask = 1}}};
+	start(8, "ftp");
+	begin_chain = cases[_i].control;
+	f = ftp_control();
+	say(f, true, "227 (192,0,2,200,4,1)\r\n");
+	begin_chain = cases[_i].own;
+	begin_policy = cases[_i].line ? 1 : 7;
+	g = begin(IPPROTO_TCP, "192.0.2.1", 40000,
+		  cases[_i].elsewhere ? "192.0.2.200" : "192.0.2.100", 1025, 0);
+	ck_assert_int_eq(g->expected, 1);
+	ck_assert_uint_eq(g->chain, cases[_i].want);
+}
+END_TEST
+
 /* What the other end throws away, or has no such port. */
 START_TEST(not_looked_at)
 {
@@ -503,6 +581,8 @@ main(void)
 	tcase_add_test(f, time_is_over);
 	tcase_add_test(f, oldest_goes);
 	tcase_add_test(f, master_moves);
+	tcase_add_test(f, several_links);
+	tcase_add_loop_test(f, links_of_the_policy, 0, 11);
 	tcase_add_test(f, not_looked_at);
 	suite_add_tcase(s, f);
 	srunner_run_all(r, CK_NORMAL);

@@ -320,13 +320,18 @@ find_end(const struct correlate *c, const struct flow *f, const uint8_t addr[16]
 /*
  * What a line of the policy says of the flow stands, else who announces a flow could have
  * it pass by NFs that are to see it.  What comes under no line and would be forwarded or
- * dropped goes by the NFs of its control session, if that has some.
+ * dropped goes by the NFs of its control session, if that has some; out of a drop only
+ * between the two hosts of that session, as long as it lives: it can name any other.
  */
 static bool
-is_open(const struct first *d, const struct flow *f, const struct expectation *e)
+is_open(const struct first *d, const struct flow *f, const struct expectation *e,
+	const struct flow *master)
 {
-	return d->policy != NULL && f->policy == d->policy->rules.rest.slot &&
-	       d->chains[f->chain].n == 0 && d->chains[e->chain].n > 0;
+	if (d->policy == NULL || f->policy != d->policy->rules.rest.slot ||
+	    d->chains[f->chain].n > 0 || d->chains[e->chain].n == 0)
+		return false;
+	return f->chain == CHAIN_NONE ||
+	       (master != NULL && memcmp(master->key.addr_a, f->key.addr_a, 32) == 0);
 }
 
 bool
@@ -349,7 +354,7 @@ correlate_first(struct correlate *c, struct flow *f)
 	if (e == NULL)
 		return false;
 	master = flow_find(c->flows, e->master, e->generation); /* it may have moved since */
-	if (is_open(c->flows->first, f, e))
+	if (is_open(c->flows->first, f, e, master))
 		f->chain = e->chain;
 	for (link = 0; link < c->flows->first->links; link++)
 		flow_set_queue(c->flows, f, link,
