@@ -85,26 +85,36 @@ random64(void)
 
 /* ---- the splitter ---------------------------------------------------------------------- */
 
+/* As the program would be started. */
 static struct splitter *
-open_splitter(struct splitter_opts *o, const char *capture, uint32_t max_flows)
+open_splitter(struct splitter_opts *o, const char *capture, uint32_t max_flows, const char *timeout)
 {
-	struct splitter *s;
+	char in[4096], flows[16];
+	char *argv[] = {(char *)"splitter",
+			(char *)"--quiet",
+			(char *)"--in",
+			in,
+			(char *)"--loop",
+			(char *)"0",
+			(char *)"--file-prefix",
+			(char *)(uintptr_t)opt_prefix,
+			(char *)"--max-flows",
+			flows,
+			(char *)"--timeout",
+			(char *)(uintptr_t)timeout,
+			(char *)"--",
+			(char *)"--huge-dir",
+			(char *)(uintptr_t)opt_huge_dir,
+			NULL};
+	int argc = (int)RTE_DIM(argv) - 1 - (opt_huge_dir != NULL ? 0 : 3);
+	struct splitter *s = NULL;
 
+	snprintf(in, sizeof(in), "pcap:%s", capture);
+	snprintf(flows, sizeof(flows), "%u", max_flows);
+	argv[argc] = NULL;
 	splitter_defaults(o);
-	o->in = capture;
-	o->in_capture = true;
-	o->replay = true; /* without end */
-	o->file_prefix = opt_prefix;
-	o->max_flows = max_flows;
-	o->links = 1;
-	o->link[0] = (struct link_opts){
-		.name = "ids", .queues = 1, .ring_size = 1024, .when_full = NFMETA_FULL_WAIT};
-	o->quiet = true;
-	if (opt_huge_dir != NULL) {
-		o->eal_argv[o->eal_argc++] = (char *)"--huge-dir";
-		o->eal_argv[o->eal_argc++] = (char *)(uintptr_t)opt_huge_dir;
-	}
-	s = splitter_open(o);
+	if (splitter_options(argc, argv, o) == 0)
+		s = splitter_open(o);
 	if (s == NULL)
 		exit(1);
 	return s;
@@ -112,7 +122,7 @@ open_splitter(struct splitter_opts *o, const char *capture, uint32_t max_flows)
 
 /* ---- stages ----------------------------------------------------------------------------- */
 
-static const uint8_t forwarded[BURST]; /* NFMETA_FORWARD */
+static const uint8_t on[BURST]; /* NFMETA_FORWARD */
 
 static struct nfmeta_link *
 attach(const struct splitter_opts *o)
@@ -139,7 +149,7 @@ serve(struct nfmeta_link *nf)
 		n = nfmeta_recv_burst(nf, pkts, recs, BURST);
 		for (heard = 0; nfmeta_flow_next(nf, &msg) != 0; heard++)
 			;
-		nfmeta_return_burst(nf, pkts, forwarded, n);
+		nfmeta_return_burst(nf, pkts, on, n);
 		sum = (uint16_t)(sum + n);
 	} while (n + heard > 0);
 	return sum;
@@ -154,6 +164,7 @@ by_stages(struct splitter *s, struct nfmeta_link *nf, uint64_t *ticks)
 	struct flow *flows[BURST];
 	struct rte_mbuf *pkts[BURST];
 	uint8_t how[BURST];
+	struct hop *h = &s->hop[0];
 	uint64_t t[STAGES];
 	uint16_t n, k, back;
 
@@ -171,16 +182,16 @@ by_stages(struct splitter *s, struct nfmeta_link *nf, uint64_t *ticks)
 	t[STAMP] = rte_rdtsc();
 	nfmeta_record_set_burst(&s->field, pkts, recs, n);
 	t[TELL] = rte_rdtsc();
-	feeds_flush(s);
-	feeds_round(s, t[TELL]);
+	feed_flush(h->feed);
+	feed_round(h->feed, t[TELL]);
 	t[SEND] = rte_rdtsc();
-	if (nfmeta_send_burst(s->hop[0].link, 0, pkts, n) != n)
+	if (nfmeta_send_burst(h->link, 0, pkts, n) != n)
 		errx(1, "the link is full");
 	t[NF] = rte_rdtsc();
 	if (serve(nf) != n)
 		errx(1, "packets do not come to the NF");
 	t[COLLECT] = rte_rdtsc();
-	back = nfmeta_collect_burst(s->hop[0].link, 0, pkts, how, BURST);
+	back = nfmeta_collect_burst(h->link, 0, pkts, how, BURST);
 	t[OUTPUT] = rte_rdtsc();
 	if (back != n || output_burst(&s->out, pkts, n) != n)
 		errx(1, "packets do not come back");
@@ -216,7 +227,7 @@ static void
 run_stages(struct result *r, const char *capture, uint32_t max_flows)
 {
 	struct splitter_opts o;
-	struct splitter *s = open_splitter(&o, capture, max_flows);
+	struct splitter *s = open_splitter(&o, capture, max_flows, "300");
 	struct nfmeta_link *nf = attach(&o);
 	uint64_t ticks[STAGES], staged, whole, all;
 	unsigned int i, k;
@@ -348,10 +359,8 @@ run_growth(struct result *r, const char *capture, uint32_t sessions)
 	unsigned int rounds = RTE_MIN(opt_rounds, 3u), i;
 	struct rte_mbuf *pkts[BURST];
 	struct splitter_opts o;
-	struct splitter *s = open_splitter(&o, capture, sessions);
+	struct splitter *s = open_splitter(&o, capture, sessions, "1");
 
-	s->flows->timeout = s->flows->timeout_udp = s->flows->timeout_closed = s->hz;
-	s->flows->sweep_step = s->flows->slots / 5 + 1;
 	if (rte_pktmbuf_alloc_bulk(s->pool, pkts, BURST) != 0)
 		errx(1, "no mbufs");
 	for (i = 0; i < BURST; i++)
