@@ -33,6 +33,7 @@
 #define TRACE_FLOWS 16384
 #define TRACE_SKEW 1.0
 #define LARGEST (4u << 20)
+#define POLICY_SESSIONS 65536u
 
 enum {
 	RECEIVE,
@@ -71,6 +72,7 @@ struct result {
 static const char *opt_prefix = "nfmeta-bench", *opt_huge_dir, *opt_json, *opt_capture;
 static unsigned int opt_rounds = 9, opt_packets = 1 << 20;
 static uint32_t opt_largest = LARGEST;
+static const char *policy; /* NULL: none */
 
 static uint64_t
 random64(void)
@@ -102,16 +104,26 @@ open_splitter(struct splitter_opts *o, const char *capture, uint32_t max_flows, 
 			flows,
 			(char *)"--timeout",
 			(char *)(uintptr_t)timeout,
-			(char *)"--",
-			(char *)"--huge-dir",
-			(char *)(uintptr_t)opt_huge_dir,
+			NULL,
+			NULL,
+			NULL,
+			NULL,
+			NULL,
 			NULL};
-	int argc = (int)RTE_DIM(argv) - 1 - (opt_huge_dir != NULL ? 0 : 3);
+	int argc = (int)RTE_DIM(argv) - 6;
 	struct splitter *s = NULL;
 
 	snprintf(in, sizeof(in), "pcap:%s", capture);
 	snprintf(flows, sizeof(flows), "%u", max_flows);
-	argv[argc] = NULL;
+	if (policy != NULL) {
+		argv[argc++] = (char *)"--policy";
+		argv[argc++] = (char *)(uintptr_t)policy;
+	}
+	if (opt_huge_dir != NULL) {
+		argv[argc++] = (char *)"--";
+		argv[argc++] = (char *)"--huge-dir";
+		argv[argc++] = (char *)(uintptr_t)opt_huge_dir;
+	}
 	splitter_defaults(o);
 	if (splitter_options(argc, argv, o) == 0)
 		s = splitter_open(o);
@@ -385,6 +397,32 @@ run_growth(struct result *r, const char *capture, uint32_t sessions)
 		exit(1);
 }
 
+/* First packets, with a policy to look into; nothing else of growth. */
+static void
+run_policy(struct result *r, const char *capture, uint32_t sessions)
+{
+	struct rte_mbuf *pkts[BURST];
+	struct splitter_opts o;
+	struct splitter *s = open_splitter(&o, capture, sessions, "300");
+	unsigned int i;
+
+	if (rte_pktmbuf_alloc_bulk(s->pool, pkts, BURST) != 0)
+		errx(1, "no mbufs");
+	for (i = 0; i < BURST; i++)
+		pkts[i]->pkt_len = pkts[i]->data_len = 64;
+	for (i = 0; i < opt_rounds + 1; i++) { /* the first warms up */
+		r->ns[INSERT][i > 0 ? i - 1 : 0] = packets(s, pkts, sessions, sessions, INSERT);
+		while (flows_stop(s->flows, 1024))
+			feeds_flush(s);
+		feeds_flush(s);
+	}
+	r->rounds = opt_rounds;
+	r->flows = sessions;
+	rte_pktmbuf_free_bulk(pkts, BURST);
+	if (splitter_close(s, EXIT_OK) != EXIT_OK)
+		exit(1);
+}
+
 /* ---- a trace ---------------------------------------------------------------------------- */
 
 /* Flow k of so many has a share of 1/k^skew of the packets; 64 bytes each, UDP. */
@@ -434,6 +472,33 @@ write_trace(FILE *f)
 		fwrite(record, sizeof(record), 1, f);
 		fwrite(&p, sizeof(p), 1, f);
 	}
+}
+
+/* Networks of 256 addresses anywhere, to a port: what few packets match. */
+static void
+write_policy(FILE *f, uint32_t lines)
+{
+	uint32_t i, net;
+
+	fprintf(f, "[policy]\n");
+	for (i = 0; i < lines; i++) {
+		net = (uint32_t)random64();
+		fprintf(f, "l%u = inspect proto udp from %u.%u.%u.0/24 to any port %u\n", i,
+			net >> 24, net >> 16 & 255, net >> 8 & 255, 1024 + i);
+	}
+	fprintf(f, "default = inspect\n");
+}
+
+/* A file for one measurement; path: a template. */
+static FILE *
+temporary(char *path)
+{
+	int fd = mkstemp(path);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+	if (f == NULL)
+		err(1, "%s", path);
+	return f;
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
@@ -554,6 +619,36 @@ show_growth(const struct result *r, const struct result *least, FILE *json, cons
 	fprintf(json, "}");
 }
 
+static void
+measure_policies(FILE *json)
+{
+	static const uint32_t lines[] = {0, 1, 16, 256, 4096};
+	struct result r;
+	char path[32];
+	unsigned int i;
+	FILE *f;
+
+	printf("\nns per session's first packet, %u sessions\n%9s %8s\n", POLICY_SESSIONS, "lines",
+	       "insert");
+	for (i = 0; i < RTE_DIM(lines); i++) {
+		strcpy(path, "/tmp/nfmeta-bench-XXXXXX");
+		f = temporary(path);
+		write_policy(f, lines[i]);
+		if (fclose(f) != 0)
+			err(1, "%s", path);
+		policy = lines[i] > 0 ? path : NULL;
+		r = in_child(run_policy, opt_capture, POLICY_SESSIONS);
+		policy = NULL;
+		unlink(path);
+		printf("%9u %8.1f\n", lines[i], median(r.ns[INSERT], r.rounds));
+		if (json == NULL)
+			continue;
+		fprintf(json, "%s\n    {\"lines\": %u, ", i > 0 ? "," : "", lines[i]);
+		json_values(json, "insert", r.ns[INSERT], r.rounds);
+		fprintf(json, "}");
+	}
+}
+
 static FILE *
 open_json(void)
 {
@@ -632,23 +727,22 @@ main(int argc, char **argv)
 	struct result r, least = {0};
 	uint32_t sessions;
 	FILE *json, *f;
-	int fd;
 
 	say_program(argv[0]);
 	options(argc, argv);
 	json = open_json();
 	r = in_child(run_stages, opt_capture, 262144);
 	show_stages("sample", &r, json, "");
-	fd = mkstemp(trace);
-	f = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (f == NULL)
-		err(1, "%s", trace);
+	f = temporary(trace);
 	write_trace(f);
 	if (fclose(f) != 0)
 		err(1, "%s", trace);
 	r = in_child(run_stages, trace, 262144);
 	unlink(trace);
 	show_stages("generated", &r, json, ",");
+	if (json != NULL)
+		fprintf(json, "\n  ],\n  \"policy\": [");
+	measure_policies(json);
 	if (json != NULL)
 		fprintf(json, "\n  ],\n  \"growth\": [");
 	printf("\nns per session, ms, MB, bytes\n%9s %8s %8s %8s %8s %9s %9s %9s %9s\n", "sessions",
