@@ -317,7 +317,7 @@ packets(struct splitter *s, struct rte_mbuf **pkts, uint64_t n, uint64_t session
 			flows_sent(s->flows);
 		}
 		tsc = rte_rdtsc() - tsc;
-		if (tsc < limit || step == INSERT) {
+		if (tsc < limit) {
 			ticks += tsc;
 			timed += BURST;
 		}
