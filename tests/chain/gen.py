@@ -9,7 +9,7 @@ usage: gen.py NAME FILE
   reuse    TCP port pairs that are used again
   again    the same SYN again after the end: by its number it is the old connection's
   ends     ends of connections as they come: half closed, out of order, twice, reset; ports
-           used again at once and after a pause. 2600 ARPs are the pause, 6200 the end
+           used again at once and after a pause. 2200 ARPs are the pause, 7000 the end
   icmp     ICMP errors that quote TCP and UDP packets
   incomplete  datagrams of which a fragment is missing
   jumbo    frames of 9014 bytes and more, among small ones
@@ -470,7 +470,7 @@ def ends():
         first.append(talk[:4])
         second.append(talk[4:])
     pause = [arp(host(1), server(1))]
-    return interleave(first) + pause * 2600 + interleave(second) + pause * 6200
+    return interleave(first) + pause * 2200 + interleave(second) + pause * 7000
 
 
 def text_of(addr):
