@@ -187,6 +187,14 @@ START_TEST(too_many)
 		strcat(text, "PORT 192,0,2,1,4,1\r\n");
 	ck_assert_uint_eq(ftp_announced(text, strlen(text), false, out), ANNOUNCED_MAX);
 	ck_assert_uint_eq(out[ANNOUNCED_MAX].port, 0xeeee);
+	/* lines: the last of 256, and not the one behind it */
+	for (i = 254; i <= 255; i++) {
+		memset(text, '\n', (size_t)i);
+		strcpy(text + i, "PORT 192,0,2,1,4,1\nPORT 192,0,2,1,4,1\n");
+		ck_assert_uint_eq(ftp_announced(text, strlen(text), false, out), 2 * (256 - i));
+		strcpy(text + i - 1, "v=0\n" V4 "m=a 5000 RTP/AVP\n");
+		ck_assert_uint_eq(sip_announced(text, strlen(text), true, out), 2 * (255 - i));
+	}
 }
 END_TEST
 

@@ -10,6 +10,8 @@
 
 /* Below are services: their flows are not to be had by naming them. */
 #define PORT_MIN 1024
+/* No more are looked at: a packet of empty lines is not to take longer than others. */
+#define LINES_MAX 256
 
 /* What is left of some text; it has no 0 at its end. */
 struct text {
@@ -215,8 +217,9 @@ ftp_announced(const void *data, size_t len, bool server, struct announced out[AN
 {
 	struct text rest = {data, (const char *)data + len}, line;
 	struct list l = {.out = out};
+	unsigned int i;
 
-	while (next_line(&rest, false, &line)) {
+	for (i = 0; i < LINES_MAX && next_line(&rest, false, &line); i++) {
 		if (server && (skip_word(&line, "227 ") || skip_word(&line, "227-")))
 			find_six_numbers(line, &l);
 		else if (server && (skip_word(&line, "229 ") || skip_word(&line, "229-")))
@@ -335,9 +338,10 @@ sip_announced(const void *data, size_t len, bool whole, struct announced out[ANN
 	struct text rest = {data, (const char *)data + len}, line;
 	struct list l = {.out = out};
 	struct sdp s = {.inside = false};
+	unsigned int i;
 	char what;
 
-	while (next_line(&rest, whole, &line)) {
+	for (i = 0; i < LINES_MAX && next_line(&rest, whole, &line); i++) {
 		if (left(&line) < 2 || line.at[1] != '=') { /* SDP is over */
 			media_end(&s, &l);
 			s.inside = false;
