@@ -169,27 +169,34 @@ annotate(WritablePacket *p, const nfmeta_record *r, const NfmetaShared::Thread &
 void
 FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *how, int n)
 {
+    const bool annotating = _annotate;
+    const nfmeta_field field = _shared->field;
+    unsigned injected = 0;
     Out out[2];
 
     for (int i = 0; i < n; i++) {
-        const uint8_t to = how[i] & NFMETA_META; // the two bits that say where to
+        int port = 0;
         if (i + 4 < n)
             rte_prefetch0(m[i + 4]);
-        if (how[i] & NFMETA_INJECTED)
-            t.c.injected += to != NFMETA_DROP;
-        else
-            t.c.received++;
-        if (to == NFMETA_DROP || (to == NFMETA_BACKWARD && noutputs() < 2)) {
-            if (to == NFMETA_BACKWARD)
-                t.c.no_way_back++;
-            else if (!(how[i] & NFMETA_INJECTED))
-                t.c.dropped++;
-            rte_pktmbuf_free(m[i]);
-            continue;
+        if (unlikely(how[i] != NFMETA_FORWARD)) {
+            const uint8_t to = how[i] & NFMETA_META; // the two bits that say where to
+            injected += (how[i] & NFMETA_INJECTED) != 0;
+            if ((how[i] & NFMETA_INJECTED) && to != NFMETA_DROP)
+                t.c.injected++;
+            port = to == NFMETA_BACKWARD;
+            if (to == NFMETA_DROP || (port && noutputs() < 2)) {
+                if (port)
+                    t.c.no_way_back++;
+                else if (!(how[i] & NFMETA_INJECTED))
+                    t.c.dropped++;
+                rte_pktmbuf_free(m[i]);
+                continue;
+            }
         }
-        const nfmeta_record *r = _annotate ? nfmeta_record_peek(&_shared->field, m[i]) : nullptr;
+        const nfmeta_record *r = nullptr;
         nfmeta_record copy;
-        if (r) { // what it lies in may be another mbuf's soon
+        if (annotating && (r = nfmeta_record_peek(&field, m[i]))) {
+            // what it lies in may be another mbuf's soon
             memcpy(&copy, r, NFMETA_RECORD_CORE);
             if (r->size < NFMETA_RECORD_CORE)
                 r = nullptr;
@@ -198,17 +205,16 @@ FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *ho
                 r = &copy;
             }
         }
-        nfmeta_record_clear(&_shared->field, m[i]);
+        nfmeta_record_clear(&field, m[i]);
         struct rte_mbuf *one = likely(m[i]->nb_segs == 1) ? m[i] : in_one(m[i], t.c);
-        if (!one)
+        if (unlikely(!one))
             continue;
-        WritablePacket *p =
-            Packet::make(rte_pktmbuf_mtod(one, unsigned char *), rte_pktmbuf_data_len(one),
-                         DPDKDevice::free_pkt, one, rte_pktmbuf_headroom(one), rte_pktmbuf_tailroom(one), true);
-        if (_annotate)
+        WritablePacket *p = t.spares.make(one);
+        if (annotating)
             annotate(p, r, t);
-        out[to == NFMETA_BACKWARD].add(p);
+        out[port].add(p);
     }
+    t.c.received += n - injected;
     t.c.forwarded += out[0].n;
     t.c.backward += out[1].n;
     for (int port = 0; port < 2; port++)

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
 #include <nfmeta/nfmeta.h>
@@ -69,6 +70,86 @@ fc_record_core(struct nfmeta_record *r)
  */
 uint32_t fc_stamp(struct nfmeta_record *r, const uint8_t *data, uint32_t len, uint16_t l3_off,
 		  unsigned int checked);
+
+/*
+ * What nearly all packets are: Ethernet, IPv4 without options, no fragment, TCP or UDP, whole.
+ * The core of their records, but for flow, direction and payload's offset, depends on the
+ * protocol alone.
+ */
+struct fc_plain_words {
+	uint64_t tcp, udp, udp_absent; /* first word of the record; absent: checksum */
+};
+
+void fc_plain_init(struct fc_plain_words *plain, unsigned int checked);
+
+#define FC_PLAIN_OFF 14			       /* of the IP header */
+#define FC_FLAG(flag) ((uint64_t)(flag) << 16) /* in the first word of a record */
+
+static inline uint32_t
+fc_be16(const uint8_t *p)
+{
+	uint16_t w;
+
+	memcpy(&w, p, 2);
+	return rte_be_to_cpu_16(w);
+}
+
+static inline uint32_t
+fc_word(const uint8_t *p)
+{
+	uint32_t w;
+
+	memcpy(&w, p, 4);
+	return w;
+}
+
+static inline bool
+fc_is_tunnel(uint32_t port)
+{
+	return port == 4789 || port == 6081 || port == 2152; /* VXLAN, Geneve, GTP-U */
+}
+
+/* core: the words of the record.  Returns RTE_PTYPE_*; 0: it is not such a packet. */
+static inline uint32_t
+fc_plain(const struct fc_plain_words *plain, const uint8_t *data, uint32_t len, uint64_t core[2])
+{
+	const uint32_t ipv4 = RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV4_EXT_UNKNOWN;
+	const uint64_t offsets = FC_PLAIN_OFF | (FC_PLAIN_OFF + 20) << 16;
+	const uint8_t *ip = data + FC_PLAIN_OFF, *l4 = ip + 20;
+	uint32_t total, header, udp;
+
+	if (len < 54 || len > 65535 ||
+	    (fc_word(data + 12) & RTE_BE32(0xffffff00)) != RTE_BE32(0x08004500) ||
+	    (fc_word(ip + 4) & RTE_BE32(0x3fff)) != 0)
+		return 0;
+	total = fc_be16(ip + 2);
+	if (total - 40 > len - 54) /* less than 40 wraps around */
+		return 0;
+	if (likely(ip[9] == 6)) {
+		header = (uint32_t)(l4[12] >> 4) * 4;
+		if (header - 20 > total - 40)
+			return 0;
+		core[0] = plain->tcp;
+		core[1] = offsets | (uint64_t)(34 + header) << 32;
+		return ipv4 | RTE_PTYPE_L4_TCP;
+	}
+	udp = fc_be16(l4 + 4);
+	if (ip[9] != 17 || udp < 8 || udp > total - 20 || fc_is_tunnel(fc_be16(l4 + 2)))
+		return 0;
+	core[0] = fc_be16(l4 + 6) != 0 ? plain->udp : plain->udp_absent;
+	core[1] = offsets | UINT64_C(42) << 32;
+	return ipv4 | RTE_PTYPE_L4_UDP;
+}
+
+/* The source of a plain packet is the higher end of the canonical key: address and port are one. */
+static inline bool
+fc_plain_reverse(const uint8_t *data)
+{
+	const uint8_t *ip = data + FC_PLAIN_OFF;
+	uint32_t src = rte_be_to_cpu_32(fc_word(ip + 12)), dst = rte_be_to_cpu_32(fc_word(ip + 16));
+
+	return src > dst || (src == dst && fc_be16(ip + 20) > fc_be16(ip + 22));
+}
 
 /* ---- flows.c ------------------------------------------------------------------- */
 
@@ -200,6 +281,27 @@ fc_by_id(const struct fc_flows *f, uint32_t id, uint16_t generation)
  */
 uint16_t fc_put_flow(struct fc_flows *f, struct fc_flow *flow, struct nfmeta_record *r, int reverse,
 		     uint16_t queue);
+
+/*
+ * The same for a plain packet's core, without a queue.  false: nothing was done, there is no
+ * such flow, or fc_put_flow() has to tell of it.
+ */
+static inline bool
+fc_put_plain(const struct fc_flows *f, uint32_t aggregate, uint64_t core[2], int reverse)
+{
+	uint32_t at = f->index[fc_place(f, aggregate)];
+	const struct fc_flow *flow;
+
+	if (unlikely(at == 0))
+		return false;
+	flow = &f->slots[--at];
+	if (unlikely((flow->state & FC_SEEN) == 0))
+		return false;
+	core[0] |= (uint64_t)(at << f->shift | f->instance) << 32 | FC_FLAG(NFMETA_FLOW_KNOWN) |
+		   (uint64_t)(reverse != 0) * FC_FLAG(NFMETA_FLOW_REVERSE);
+	core[1] |= (uint64_t)flow->generation << 48;
+	return true;
+}
 
 /* A packet that the NF does not get. */
 static inline void

@@ -32,12 +32,24 @@ NfmetaShared::of(Element *e, const String &name)
 }
 
 void
+NfmetaShared::Spares::drop()
+{
+    while (Packet *p = _head) {
+        _head = p->next();
+        p->reset_buffer();
+        p->kill();
+    }
+    _n = 0;
+}
+
+void
 NfmetaShared::drop()
 {
     close();
     if (--_users > 0)
         return;
     for (Thread *t : _threads) {
+        t->spares.drop();
         if (t->has_flows)
             fc_flows_free(&t->flows);
         t->~Thread();

@@ -37,11 +37,30 @@ struct alignas(64) NfmetaCounts {
  */
 class NfmetaShared { public:
 
+    /*
+     * Click's packets whose mbufs were handed over, for those that come back: without the way
+     * through Click's pool, which destroys and makes them one by one.
+     */
+    class Spares { public:
+
+        // Nobody else has them, and their buffers are not theirs any more.
+        void put(Packet **p, unsigned n);
+        // A packet around the mbuf, which has one segment; annotations are clear.
+        WritablePacket *make(struct rte_mbuf *m);
+        void drop();
+
+      private:
+
+        Packet *_head = nullptr;
+        unsigned _n = 0;
+    };
+
     struct Thread {
         unsigned number = 0; // among the threads that push
         uint16_t queue = 0, queues = 0; // of the link: first, how many
         bool has_flows = false;         // an NfmetaFlow is at this thread
         fc_flows flows;
+        Spares spares;
         NfmetaCounts c = {};
     };
     struct Queue {
@@ -94,7 +113,7 @@ nfmeta_own_mbuf(Packet *p)
     struct rte_mbuf *m = static_cast<struct rte_mbuf *>(p->destructor_argument());
     const unsigned char *buf = static_cast<unsigned char *>(m->buf_addr);
     if (unlikely(!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1 || p->data() < buf ||
-                 p->end_data() > buf + m->buf_len || p->length() > UINT16_MAX))
+                 p->end_data() > buf + m->buf_len))
         return nullptr;
     if (unlikely(m->nb_segs != 1)) {
         // Click knows the first segment alone. What is behind it still belongs there, if its end is.
@@ -109,6 +128,44 @@ nfmeta_own_mbuf(Packet *p)
     m->data_len = uint16_t(p->length());
     m->pkt_len = p->length();
     return m;
+}
+
+// Click's pool takes what is above.  Where Click counts references to flows by packet, its own way.
+#if HAVE_FLOW_DYNAMIC
+# define NFMETA_SPARES 0
+#else
+# define NFMETA_SPARES 512
+#endif
+
+inline void
+NfmetaShared::Spares::put(Packet **p, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        p[i]->set_next(_head);
+        _head = p[i];
+    }
+    _n += n;
+    if (unlikely(_n > NFMETA_SPARES))
+        drop();
+}
+
+inline WritablePacket *
+NfmetaShared::Spares::make(struct rte_mbuf *m)
+{
+    WritablePacket *p = static_cast<WritablePacket *>(_head);
+
+    if (unlikely(!p))
+        return Packet::make(rte_pktmbuf_mtod(m, unsigned char *), rte_pktmbuf_data_len(m),
+                            DPDKDevice::free_pkt, m, rte_pktmbuf_headroom(m), rte_pktmbuf_tailroom(m), true);
+    _head = p->next();
+    _n--;
+    p->initialize(true);
+    p->set_buffer(static_cast<unsigned char *>(m->buf_addr), m->buf_len);
+    p->set_data(rte_pktmbuf_mtod(m, unsigned char *));
+    p->set_data_length(rte_pktmbuf_data_len(m));
+    p->set_buffer_destructor(DPDKDevice::free_pkt);
+    p->set_destructor_argument(m);
+    return p;
 }
 
 // Where Click says the IP header is.

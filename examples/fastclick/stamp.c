@@ -8,24 +8,6 @@
 
 #include "nfmeta-fastclick.h"
 
-static uint32_t
-be16(const uint8_t *p)
-{
-	uint16_t w;
-
-	memcpy(&w, p, 2);
-	return rte_be_to_cpu_16(w);
-}
-
-static uint32_t
-word(const uint8_t *p)
-{
-	uint32_t w;
-
-	memcpy(&w, p, 4);
-	return w;
-}
-
 /* ---- queues ------------------------------------------------------------------------ */
 
 /* Every bit of the result depends on every one of x (the finisher of MurmurHash3). */
@@ -49,7 +31,8 @@ pair_of(uint32_t a, uint32_t b)
 static uint32_t
 fold(const uint8_t *addr)
 {
-	return mix(mix(mix(word(addr)) ^ word(addr + 4)) ^ word(addr + 8)) ^ word(addr + 12);
+	return mix(mix(mix(fc_word(addr)) ^ fc_word(addr + 4)) ^ fc_word(addr + 8)) ^
+	       fc_word(addr + 12);
 }
 
 uint32_t
@@ -60,7 +43,7 @@ fc_pair(const uint8_t *data, uint32_t len, uint16_t l3_off)
 	if (l3_off == NFMETA_OFF_NONE || len < (uint32_t)l3_off + 20)
 		return 0;
 	if (ip[0] >> 4 == 4)
-		return pair_of(word(ip + 12), word(ip + 16));
+		return pair_of(fc_word(ip + 12), fc_word(ip + 16));
 	if (ip[0] >> 4 == 6 && len >= (uint32_t)l3_off + 40)
 		return pair_of(fold(ip + 8), fold(ip + 24));
 	return 0;
@@ -70,7 +53,7 @@ uint32_t
 fc_pair_of_key(const struct nfmeta_flow_key *key)
 {
 	if (key->ip_version == 4)
-		return pair_of(word(key->addr_a), word(key->addr_b));
+		return pair_of(fc_word(key->addr_a), fc_word(key->addr_b));
 	if (key->ip_version == 6)
 		return pair_of(fold(key->addr_a), fold(key->addr_b));
 	return 0;
@@ -86,9 +69,9 @@ ether_is_whole(struct nfmeta_record *r, const uint8_t *data, uint16_t l3_off)
 	uint8_t tags = 0;
 
 	if (likely(l3_off == 14))
-		return be16(data + 12) == 0x0800;
+		return fc_be16(data + 12) == 0x0800;
 	for (; off + 2 <= l3_off && tags <= 8; off += 4) {
-		type = be16(data + off);
+		type = fc_be16(data + off);
 		if (type == 0x0800 && off + 2 == l3_off) {
 			r->vlan_count = tags;
 			return true;
@@ -98,9 +81,9 @@ ether_is_whole(struct nfmeta_record *r, const uint8_t *data, uint16_t l3_off)
 		if (off + 4 > l3_off)
 			return false;
 		if (tags == 0)
-			r->vlan_outer = (uint16_t)be16(data + off + 2);
+			r->vlan_outer = (uint16_t)fc_be16(data + off + 2);
 		else if (tags == 1)
-			r->vlan_inner = (uint16_t)be16(data + off + 2);
+			r->vlan_inner = (uint16_t)fc_be16(data + off + 2);
 		tags++;
 	}
 	return false;
@@ -129,15 +112,9 @@ source_route(const uint8_t *ip, uint32_t header)
 static bool
 from_end_b(const uint8_t *ip, const uint8_t *ports)
 {
-	uint32_t src = rte_be_to_cpu_32(word(ip + 12)), dst = rte_be_to_cpu_32(word(ip + 16));
+	uint32_t src = rte_be_to_cpu_32(fc_word(ip + 12)), dst = rte_be_to_cpu_32(fc_word(ip + 16));
 
-	return src > dst || (src == dst && ports != NULL && be16(ports) > be16(ports + 2));
-}
-
-static bool
-is_tunnel(uint32_t port)
-{
-	return port == 4789 || port == 6081 || port == 2152; /* VXLAN, Geneve, GTP-U */
+	return src > dst || (src == dst && ports != NULL && fc_be16(ports) > fc_be16(ports + 2));
 }
 
 /* there: bytes that the IP datagram has for L4, at least 4. */
@@ -160,11 +137,11 @@ stamp_l4(struct nfmeta_record *r, const uint8_t *ip, uint32_t ip_header, uint32_
 		break;
 	case IPPROTO_UDP:
 		header = 8;
-		udp = there >= 8 ? be16(l4 + 4) : 0;
+		udp = there >= 8 ? fc_be16(l4 + 4) : 0;
 		whole = whole && udp >= 8 && (udp <= there || first);
-		good = (checked & FC_CHECKED_UDP) != 0 && there >= 8 && be16(l4 + 6) != 0;
+		good = (checked & FC_CHECKED_UDP) != 0 && there >= 8 && fc_be16(l4 + 6) != 0;
 		type = RTE_PTYPE_L4_UDP;
-		if (is_tunnel(be16(l4 + 2)))
+		if (fc_is_tunnel(fc_be16(l4 + 2)))
 			r->flags |= NFMETA_TUNNEL_OUTER;
 		break;
 	case IPPROTO_SCTP:
@@ -181,7 +158,8 @@ stamp_l4(struct nfmeta_record *r, const uint8_t *ip, uint32_t ip_header, uint32_
 		return 0;
 	}
 	r->l4_off = (uint16_t)(r->l3_off + ip_header);
-	if (unlikely(word(ip + 12) == word(ip + 16)) && ip[9] != IPPROTO_ICMP && from_end_b(ip, l4))
+	if (unlikely(fc_word(ip + 12) == fc_word(ip + 16)) && ip[9] != IPPROTO_ICMP &&
+	    from_end_b(ip, l4))
 		r->flags |= NFMETA_FLOW_REVERSE;
 	if (there < header)
 		return type;
@@ -194,50 +172,18 @@ stamp_l4(struct nfmeta_record *r, const uint8_t *ip, uint32_t ip_header, uint32_
 	return type;
 }
 
-/*
- * What nearly all packets are: Ethernet, IPv4 without options, no fragment, TCP or UDP, whole.
- * 0: not one of these, nothing was done.
- */
-static inline uint32_t
-stamp_plain(struct nfmeta_record *r, const uint8_t *data, uint32_t len, unsigned int checked)
+void
+fc_plain_init(struct fc_plain_words *plain, unsigned int checked)
 {
-	const uint8_t *ip = data + 14, *l4 = ip + 20;
-	uint32_t there = be16(ip + 2) - 20, src, dst, header, type;
-	uint16_t flags = NFMETA_L2_VALID | NFMETA_L3_VALID | NFMETA_L4_VALID;
+	const uint64_t all = NFMETA_ABI_MAJOR | NFMETA_RECORD_CORE << 8 |
+			     FC_FLAG(NFMETA_L2_VALID | NFMETA_L3_VALID | NFMETA_L4_VALID) |
+			     ((checked & FC_CHECKED_IP) != 0 ? FC_FLAG(NFMETA_L3_CSUM_GOOD) : 0);
 
-	if (be16(data + 12) != 0x0800 || ip[0] != 0x45 || (be16(ip + 6) & 0x3fff) != 0 ||
-	    there > len - 34 || there < 20)
-		return 0;
-	src = rte_be_to_cpu_32(word(ip + 12));
-	dst = rte_be_to_cpu_32(word(ip + 16));
-	if (ip[9] == IPPROTO_TCP) {
-		header = (uint32_t)(l4[12] >> 4) * 4;
-		if (header < 20 || header > there)
-			return 0;
-		type = RTE_PTYPE_L4_TCP;
-		if ((checked & FC_CHECKED_TCP) != 0)
-			flags |= NFMETA_L4_CSUM_GOOD;
-	} else if (ip[9] == IPPROTO_UDP) {
-		header = 8;
-		if (be16(l4 + 4) < 8 || be16(l4 + 4) > there || is_tunnel(be16(l4 + 2)))
-			return 0;
-		type = RTE_PTYPE_L4_UDP;
-		if ((checked & FC_CHECKED_UDP) != 0 && be16(l4 + 6) != 0)
-			flags |= NFMETA_L4_CSUM_GOOD;
-	} else {
-		return 0;
-	}
-	if (src == dst)
-		return 0;
-	if (src > dst)
-		flags |= NFMETA_FLOW_REVERSE;
-	if ((checked & FC_CHECKED_IP) != 0)
-		flags |= NFMETA_L3_CSUM_GOOD;
-	r->flags = flags;
-	r->l3_off = 14;
-	r->l4_off = 34;
-	r->payload_off = (uint16_t)(34 + header);
-	return RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV4_EXT_UNKNOWN | type;
+	plain->tcp = plain->udp = plain->udp_absent = all;
+	if ((checked & FC_CHECKED_TCP) != 0)
+		plain->tcp |= FC_FLAG(NFMETA_L4_CSUM_GOOD);
+	if ((checked & FC_CHECKED_UDP) != 0)
+		plain->udp |= FC_FLAG(NFMETA_L4_CSUM_GOOD);
 }
 
 uint32_t
@@ -247,12 +193,21 @@ fc_stamp(struct nfmeta_record *r, const uint8_t *data, uint32_t len, uint16_t l3
 	const uint32_t ipv4 = RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV4_EXT_UNKNOWN;
 	const uint8_t *ip = data + l3_off;
 	uint32_t header, total, fragment, there, type;
+	struct fc_plain_words plain;
+	uint64_t core[2];
 	bool whole;
 
-	if (likely(l3_off == 14 && len >= 54 && len <= 65535)) {
-		type = stamp_plain(r, data, len, checked);
-		if (likely(type != 0))
+	if (likely(l3_off == FC_PLAIN_OFF)) {
+		fc_plain_init(&plain, checked);
+		type = fc_plain(&plain, data, len, core);
+		if (likely(type != 0)) {
+			core[0] &= ~UINT64_C(0xff00); /* r may be of another size */
+			core[0] |= (uint64_t)r->size << 8;
+			memcpy(r, core, sizeof(core));
+			if (fc_plain_reverse(data))
+				r->flags |= NFMETA_FLOW_REVERSE;
 			return type;
+		}
 	}
 	if (l3_off == NFMETA_OFF_NONE || len < (uint32_t)l3_off + 20 || ip[0] >> 4 != 4)
 		return 0;
@@ -262,8 +217,8 @@ fc_stamp(struct nfmeta_record *r, const uint8_t *data, uint32_t len, uint16_t l3
 	r->flags |= NFMETA_L2_VALID;
 	r->l3_off = l3_off;
 	there = len - l3_off;
-	total = be16(ip + 2);
-	fragment = be16(ip + 6) & 0x3fff;
+	total = fc_be16(ip + 2);
+	fragment = fc_be16(ip + 6) & 0x3fff;
 	if (from_end_b(ip, NULL))
 		r->flags |= NFMETA_FLOW_REVERSE;
 	if (ip[9] == IPPROTO_GRE || ip[9] == IPPROTO_IPIP || ip[9] == IPPROTO_IPV6)

@@ -11,7 +11,9 @@
 CLICK_DECLS
 
 struct ToNfmeta::Burst {
-    unsigned n = 0;
+    unsigned n = 0, copies = 0, with_flow = 0;
+    uint64_t bytes = 0;
+    uint64_t sums = 0; // 16 bits each: ip_good, ip_bad, l4_good, l4_bad
     Packet *p[FC_BURST];
     struct rte_mbuf *m[FC_BURST];
     bool copied[FC_BURST];
@@ -184,6 +186,11 @@ ToNfmeta::initialize(ErrorHandler *errh)
                            rte_socket_id());
     if (nfmeta_field_register(&_field_opts, &_shared->field) != 0)
         return errh->error("link %s: %s", _shared->name.c_str(), nfmeta_error());
+    _wide = _shared->field.size > NFMETA_RECORD_CORE;
+    // What a link of one queue needs for packets of known flows fits into two words.
+    _lean = _shared->field.size == NFMETA_RECORD_CORE && _shared->queues.size() == int(_shared->pushing) &&
+            (_flow == FLOW_NONE || _flow == FLOW_TABLE);
+    fc_plain_init(&_plain, _checked);
     _opts.queues = uint16_t(_shared->queues.size());
     _opts.field = &_shared->field;
     _opts.pool = _opts.blanks ? _pool : nullptr;
@@ -217,122 +224,182 @@ ToNfmeta::cleanup(CleanupStage)
     _shared = nullptr;
 }
 
+// What sums of a burst grow by: the four bits of checksums of a record, each to 16.
+static const uint64_t spread[16] = {
+#define FC_SPREAD(i) \
+    ((i) & 1) | uint64_t((i) & 2) << 15 | uint64_t((i) & 4) << 30 | uint64_t((i) & 8) << 45
+    FC_SPREAD(0), FC_SPREAD(1), FC_SPREAD(2), FC_SPREAD(3), FC_SPREAD(4), FC_SPREAD(5), FC_SPREAD(6),
+    FC_SPREAD(7), FC_SPREAD(8), FC_SPREAD(9), FC_SPREAD(10), FC_SPREAD(11), FC_SPREAD(12), FC_SPREAD(13),
+    FC_SPREAD(14), FC_SPREAD(15),
+#undef FC_SPREAD
+};
+static_assert(NFMETA_L3_CSUM_GOOD == 8 && NFMETA_L3_CSUM_BAD == 16 && NFMETA_L4_CSUM_GOOD == 32 &&
+                  NFMETA_L4_CSUM_BAD == 64,
+              "four bits side by side");
+
+// The flow of a packet that has its record, and what does not fit into the core.
+void
+ToNfmeta::finish(NfmetaShared::Thread &t, Burst &b, unsigned i)
+{
+    const Packet *p = b.p[i];
+    nfmeta_record *r = &b.r[i];
+
+    if (_wide) {
+        const Timestamp &ts = p->timestamp_anno();
+        r->port = uint16_t(_port);
+        if (ts)
+            r->timestamp = uint64_t(ts.sec()) * 1000000000 + ts.nsec();
+    }
+    b.sums += spread[r->flags / NFMETA_L3_CSUM_GOOD & 15];
+    if (_flow == FLOW_NONE)
+        return;
+    uint32_t number = p->anno_u32(_flow_anno);
+    int reverse = p->anno_u8(_direction_anno) & 1;
+    if (_flow == FLOW_ANNO && (number != 0 || _flow_zero)) {
+        // rewriters number anew in each thread
+        uint32_t id = number * _shared->pushing + t.number;
+        r->flags &= uint16_t(~NFMETA_FLOW_REVERSE);
+        nfmeta_record_set_flow(r, id, 0, reverse, 0);
+        b.with_flow++;
+    } else if (_flow == FLOW_TABLE && t.has_flows && number != 0) {
+        fc_flow *flow = fc_find(&t.flows, number);
+        if (flow) {
+            b.queue[i] = fc_put_flow(&t.flows, flow, r, reverse, b.queue[i]);
+            b.with_flow++;
+        }
+    }
+}
+
 // Records that say what is known of the packets' bytes, and the queues of new flows.
 void
-ToNfmeta::fill(NfmetaShared::Thread &t, Burst &b)
+ToNfmeta::classify(NfmetaShared::Thread &t, Burst &b)
 {
     nfmeta_flow_key keys[FC_BURST];
     const bool several = t.queues > 1;
 
-    if (_classify) {
-        if (!_nic_csum) // the NIC has seen other bytes, perhaps
-            for (unsigned i = 0; i < b.n; i++)
-                b.m[i]->ol_flags &= ~(RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK |
-                                      RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK |
-                                      RTE_MBUF_F_RX_OUTER_IP_CKSUM_BAD);
-        nfmeta_classify_burst(NFMETA_CLASSIFY_DEFAULT, b.m, uint16_t(b.n), b.r, several ? keys : nullptr);
+    if (!_nic_csum) // the NIC has seen other bytes, perhaps
         for (unsigned i = 0; i < b.n; i++)
-            b.queue[i] = several ? t.queue + fc_queue(fc_pair_of_key(&keys[i]), t.queues) : t.queue;
-    } else {
-        for (unsigned i = 0; i < b.n; i++) {
-            uint16_t l3 = nfmeta_l3_off(b.p[i]);
-            if (_shared->field.size > NFMETA_RECORD_CORE)
-                nfmeta_record_init(&b.r[i]);
-            else
-                fc_record_core(&b.r[i]);
-            b.m[i]->packet_type = fc_stamp(&b.r[i], b.p[i]->data(), b.p[i]->length(), l3, _checked);
-            b.queue[i] = several ? t.queue + fc_queue(fc_pair(b.p[i]->data(), b.p[i]->length(), l3),
-                                                      t.queues)
-                                 : t.queue;
-        }
-    }
-    if (_shared->field.size > NFMETA_RECORD_CORE)
-        for (unsigned i = 0; i < b.n; i++) {
-            const Timestamp &ts = b.p[i]->timestamp_anno();
-            b.r[i].port = uint16_t(_port);
-            if (ts)
-                b.r[i].timestamp = uint64_t(ts.sec()) * 1000000000 + ts.nsec();
-        }
-    uint64_t ip_good = 0, ip_bad = 0, l4_good = 0, l4_bad = 0;
+            b.m[i]->ol_flags &= ~(RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK |
+                                  RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK | RTE_MBUF_F_RX_OUTER_IP_CKSUM_BAD);
+    nfmeta_classify_burst(NFMETA_CLASSIFY_DEFAULT, b.m, uint16_t(b.n), b.r, several ? keys : nullptr);
     for (unsigned i = 0; i < b.n; i++) {
-        const unsigned flags = b.r[i].flags;
-        ip_good += flags / NFMETA_L3_CSUM_GOOD & 1;
-        ip_bad += flags / NFMETA_L3_CSUM_BAD & 1;
-        l4_good += flags / NFMETA_L4_CSUM_GOOD & 1;
-        l4_bad += flags / NFMETA_L4_CSUM_BAD & 1;
+        b.queue[i] = several ? t.queue + fc_queue(fc_pair_of_key(&keys[i]), t.queues) : t.queue;
+        finish(t, b, i);
     }
-    t.c.ip_good += ip_good;
-    t.c.ip_bad += ip_bad;
-    t.c.l4_good += l4_good;
-    t.c.l4_bad += l4_bad;
 }
 
+// The same of one packet, from headers and annotations.
 void
-ToNfmeta::flows(NfmetaShared::Thread &t, Burst &b)
+ToNfmeta::stamp_other(NfmetaShared::Thread &t, Burst &b, unsigned i)
 {
-    for (unsigned i = 0; i < b.n; i++) {
-        uint32_t number = b.p[i]->anno_u32(_flow_anno);
-        int reverse = b.p[i]->anno_u8(_direction_anno) & 1;
-        fc_flow *flow = nullptr;
+    const Packet *p = b.p[i];
+    uint16_t l3 = nfmeta_l3_off(p);
 
-        if (_flow == FLOW_ANNO && (number != 0 || _flow_zero)) {
-            // rewriters number anew in each thread
-            uint32_t id = number * _shared->pushing + t.number;
-            b.r[i].flags &= uint16_t(~NFMETA_FLOW_REVERSE);
-            nfmeta_record_set_flow(&b.r[i], id, 0, reverse, 0);
-            t.c.with_flow++;
-            continue;
-        }
-        if (_flow == FLOW_TABLE && t.has_flows && number != 0)
-            flow = fc_find(&t.flows, number);
-        if (flow) {
-            b.queue[i] = fc_put_flow(&t.flows, flow, &b.r[i], reverse, b.queue[i]);
-            t.c.with_flow++;
-        } else {
-            t.c.no_flow++;
+    if (_wide)
+        nfmeta_record_init(&b.r[i]);
+    else
+        fc_record_core(&b.r[i]);
+    b.m[i]->packet_type = fc_stamp(&b.r[i], p->data(), p->length(), l3, _checked);
+    b.queue[i] =
+        t.queues > 1 ? t.queue + fc_queue(fc_pair(p->data(), p->length(), l3), t.queues) : t.queue;
+    finish(t, b, i);
+}
+
+inline void
+ToNfmeta::stamp(NfmetaShared::Thread &t, Burst &b, unsigned i, const Packet *p, struct rte_mbuf *m)
+{
+    uint64_t core[2];
+
+    if (likely(_lean && p->network_header() == p->data() + FC_PLAIN_OFF)) {
+        uint32_t type = fc_plain(&_plain, p->data(), p->length(), core);
+        bool known = false;
+        if (likely(type != 0)) {
+            if (t.has_flows && _flow != FLOW_NONE)
+                known = fc_put_plain(&t.flows, p->anno_u32(_flow_anno), core,
+                                     p->anno_u8(_direction_anno) & 1);
+            if (likely(known || _flow == FLOW_NONE)) {
+                if (!known && fc_plain_reverse(p->data()))
+                    core[0] |= FC_FLAG(NFMETA_FLOW_REVERSE);
+                m->packet_type = type;
+                memcpy(&b.r[i], core, sizeof(core));
+                b.sums += spread[core[0] / FC_FLAG(NFMETA_L3_CSUM_GOOD) & 15];
+                b.with_flow += known;
+                return;
+            }
         }
     }
+    stamp_other(t, b, i);
+}
+
+/*
+ * Hands over what is of several queues.  Those that are not accepted are counted, and
+ * accepted[] says which they are.
+ */
+unsigned
+ToNfmeta::send_apart(NfmetaShared::Thread &t, Burst &b, bool *accepted)
+{
+    struct rte_mbuf *m[FC_BURST];
+    uint8_t at[FC_BURST];
+    unsigned all = 0;
+
+    for (uint16_t q = t.queue; q < t.queue + t.queues; q++) {
+        uint16_t n = 0, sent;
+
+        if (t.has_flows)
+            fc_tell_new(&t.flows, q);
+        for (unsigned i = 0; i < b.n; i++)
+            if (b.queue[i] == q) {
+                at[n] = uint8_t(i);
+                m[n++] = b.m[i];
+            }
+        sent = n ? nfmeta_send_burst(_shared->link, q, m, n) : 0;
+        for (uint16_t i = 0; i < sent; i++)
+            accepted[at[i]] = true;
+        all += sent;
+    }
+    return all;
 }
 
 // Hands the burst over; what is accepted is not the packets' any more.
 void
 ToNfmeta::send(NfmetaShared::Thread &t, Burst &b)
 {
-    struct rte_mbuf *m[FC_BURST];
-    uint8_t at[FC_BURST];
-    bool accepted[FC_BURST] = {};
+    bool accepted[FC_BURST];
+    unsigned sent;
 
-    nfmeta_record_set_burst(&_shared->field, b.m, b.r, uint16_t(b.n));
-    for (uint16_t q = t.queue; q < t.queue + t.queues; q++) {
-        struct rte_mbuf **pkts = b.m;
-        uint16_t n = 0, sent;
-
-        if (t.has_flows)
-            fc_tell_new(&t.flows, q);
-        if (t.queues == 1) {
-            n = uint16_t(b.n);
-        } else {
-            for (unsigned i = 0; i < b.n; i++)
-                if (b.queue[i] == q) {
-                    at[n] = uint8_t(i);
-                    m[n++] = b.m[i];
-                }
-            pkts = m;
-        }
-        for (uint16_t i = 0; i < n; i++)
-            t.c.sent_bytes += pkts[i]->pkt_len;
-        sent = n ? nfmeta_send_burst(_shared->link, q, pkts, n) : 0;
-        t.c.sent += sent;
-        t.c.refused += n - sent;
-        for (uint16_t i = sent; i < n; i++)
-            t.c.sent_bytes -= pkts[i]->pkt_len;
-        for (uint16_t i = 0; i < sent; i++)
-            accepted[t.queues == 1 ? i : at[i]] = true;
+    t.c.ip_good += b.sums & 0xffff;
+    t.c.ip_bad += b.sums >> 16 & 0xffff;
+    t.c.l4_good += b.sums >> 32 & 0xffff;
+    t.c.l4_bad += b.sums >> 48;
+    if (_flow != FLOW_NONE) {
+        t.c.with_flow += b.with_flow;
+        t.c.no_flow += b.n - b.with_flow;
     }
+    nfmeta_record_set_burst(&_shared->field, b.m, b.r, uint16_t(b.n));
+    if (likely(t.queues == 1)) {
+        if (t.has_flows)
+            fc_tell_new(&t.flows, t.queue);
+        sent = nfmeta_send_burst(_shared->link, t.queue, b.m, uint16_t(b.n));
+        if (likely(sent == b.n && b.copies == 0)) {
+            t.c.sent += sent;
+            t.c.sent_bytes += b.bytes;
+            t.spares.put(b.p, sent);
+            return;
+        }
+        for (unsigned i = 0; i < b.n; i++)
+            accepted[i] = i < sent;
+    } else {
+        memset(accepted, 0, sizeof(accepted));
+        sent = send_apart(t, b, accepted);
+    }
+    t.c.sent += sent;
+    t.c.refused += b.n - sent;
+    t.c.sent_bytes += b.bytes;
     BATCH_RECYCLE_START();
     for (unsigned i = 0; i < b.n; i++) {
         Packet *p = b.p[i];
         if (!accepted[i]) {
+            t.c.sent_bytes -= p->length();
             if (b.copied[i])
                 rte_pktmbuf_free(b.m[i]);
             else
@@ -356,27 +423,32 @@ ToNfmeta::push_batch(int, PacketBatch *batch)
     for (Packet *p = batch->first(), *next; p; p = next) {
         next = p->next();
         struct rte_mbuf *m = nfmeta_own_mbuf(p);
-        if (likely(m != nullptr)) {
-            b.copied[b.n] = false;
-        } else {
+        b.copied[b.n] = false;
+        if (unlikely(!m)) {
             m = fc_copy(_pool, p->data(), p->length());
-            if (!m) {
+            if (m) {
+                b.copied[b.n] = true;
+                b.copies++;
+                t.c.copied++;
+            } else {
                 t.c.no_mbuf++;
                 b.refuse(p);
             }
-            b.copied[b.n] = true;
-            t.c.copied += m != nullptr;
         }
-        if (m) {
+        if (likely(m != nullptr)) {
             b.p[b.n] = p;
-            b.m[b.n++] = m;
+            b.m[b.n] = m;
+            b.bytes += p->length();
+            if (!_classify)
+                stamp(t, b, b.n, p, m);
+            b.n++;
         }
         if (b.n == FC_BURST || (!next && b.n != 0)) {
-            fill(t, b);
-            if (_flow != FLOW_NONE)
-                flows(t, b);
+            if (_classify)
+                classify(t, b);
             send(t, b);
-            b.n = 0;
+            b.n = b.copies = b.with_flow = 0;
+            b.bytes = b.sums = 0;
         }
     }
     if (b.refused) {

@@ -114,9 +114,12 @@ class ToNfmeta : public BatchElement { public:
 
     struct Burst;
 
-    void fill(NfmetaShared::Thread &, Burst &);
-    void flows(NfmetaShared::Thread &, Burst &);
+    void classify(NfmetaShared::Thread &, Burst &);
+    void stamp(NfmetaShared::Thread &, Burst &, unsigned i, const Packet *, struct rte_mbuf *);
+    void stamp_other(NfmetaShared::Thread &, Burst &, unsigned i);
+    void finish(NfmetaShared::Thread &, Burst &, unsigned i);
     void send(NfmetaShared::Thread &, Burst &);
+    unsigned send_apart(NfmetaShared::Thread &, Burst &, bool *accepted);
     int wait_for_nfs(ErrorHandler *);
 
     NfmetaShared *_shared = nullptr;
@@ -125,6 +128,9 @@ class ToNfmeta : public BatchElement { public:
     nfmeta_field_opts _field_opts;
     int _queues = 0, _flow = FLOW_AUTO;
     int _flow_anno, _direction_anno;
+    fc_plain_words _plain;
+    bool _wide = false; // the record is more than the core
+    bool _lean = false; // the core of a plain packet in a known flow is all there is to write
     bool _classify = true, _nic_csum = false, _flow_zero = false, _carrier_given = false;
     unsigned _checked = 0, _fence = 0, _wait_nf = 0, _port = 0;
 
