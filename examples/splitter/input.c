@@ -76,6 +76,27 @@ port_start(uint16_t port, struct rte_mempool *pool)
 	return 0;
 }
 
+/*
+ * These devices have as many queues as the user gave them, and packets in all of them
+ * whatever is set up here; elsewhere the maximum is only what could be set up.
+ */
+static int
+check_queues(const char *name, uint16_t port)
+{
+	static const char *const fixed[] = {"net_af_packet", "net_pcap"};
+	struct rte_eth_dev_info info;
+	size_t i;
+
+	if (rte_eth_dev_info_get(port, &info) != 0 || info.max_rx_queues <= 1)
+		return 0;
+	for (i = 0; i < RTE_DIM(fixed); i++)
+		if (strcmp(info.driver_name, fixed[i]) == 0)
+			return complain("--in \"%s\": it has %u RX queues, and only one is read:"
+					" give it one",
+					name, info.max_rx_queues);
+	return 0;
+}
+
 int
 port_open(const char *option, const char *name, struct rte_mempool *pool, uint16_t *port)
 {
@@ -229,7 +250,8 @@ input_open(struct input *in, const struct splitter_opts *o, const struct capture
 	in->left = UINT64_MAX;
 	in->packets_max = UINT64_MAX;
 	if (!o->in_capture) {
-		if (port_open("--in", o->in, pool, &in->port) != 0)
+		if (port_find("--in", o->in, &in->port) != 0 ||
+		    check_queues(o->in, in->port) != 0 || port_start(in->port, pool) != 0)
 			return -1;
 		in->started = true;
 	} else {
