@@ -924,9 +924,9 @@ static __rte_always_inline void
 ahead(const struct rte_ring *ring, uint32_t left, uint32_t n, uint32_t second, bool to_write)
 {
 	void *const *slots = (void *const *)&ring[1];
-	uint32_t at = ring->cons.head, i;
+	uint32_t at = ring->cons.head, end = at + RTE_MIN(n, left);
 
-	for (i = 0; i < n && i < left; i++, at++) {
+	for (; at != end; at++) {
 		const uint8_t *m = (const uint8_t *)((uintptr_t)slots[at & ring->mask] &
 						     ~(uintptr_t)NFMETA_HOW_MASK);
 
@@ -1089,12 +1089,17 @@ nfmeta__meta_done(struct upfront *q, struct rte_mbuf *m)
 	put(&q->shared->unstocked, ++q->unstocked);
 }
 
+#define HOW_RARE 0xf8 /* bits of a set of dispositions: of a meta packet, of what was injected */
+
 __rte_hot uint16_t
 nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf **pkts, uint8_t *how,
 		     uint16_t n)
 {
 	struct upfront *q = &link->q[queue];
-	uint32_t stashed, injected, old, metas, came, i, k;
+	static const uint8_t at_of_how[NFMETA_HOW_MASK + 1] = {
+		AT_PACKET, AT_PACKET, AT_PACKET, AT_META, AT_BLANK, AT_BLANK, AT_BLANK, AT_BLANK,
+	};
+	uint32_t stashed, injected, old, metas, came, seen, i, k;
 	unsigned int left = 0;
 	struct map map;
 
@@ -1102,11 +1107,13 @@ nfmeta_collect_burst(struct nfmeta_link *link, uint16_t queue, struct rte_mbuf *
 		return 0;
 	map = q->map;
 again:
-	stashed = injected = old = metas = 0;
+	stashed = injected = old = metas = seen = 0;
 	if (unlikely(q->stash_head < q->stash_tail)) {
 		stashed = RTE_MIN(q->stash_tail - q->stash_head, (uint32_t)n);
 		memcpy(pkts, &q->stash[q->stash_head], stashed * sizeof(*pkts));
 		q->stash_head += stashed;
+		for (i = 0; i < stashed; i++) /* it counts as a packet that is back */
+			old += ((uintptr_t)pkts[i] & NFMETA_INJECTED) == 0;
 	}
 	came = stashed +
 	       rte_ring_sc_dequeue_burst(q->up, (void **)(pkts + stashed), n - stashed, &left);
@@ -1118,9 +1125,7 @@ again:
 		uint8_t h = e & NFMETA_HOW_MASK;
 		uint8_t what = likely(place < map.places) ? map.at[place] : AT_NONE;
 
-		if (i < stashed) /* it counts as a packet that is back */
-			old += h >> 2 == 0;
-		if (unlikely(what != (AT_OF_HOW >> 4 * h & 0xf))) {
+		if (unlikely(what != at_of_how[h])) {
 			if (what == AT_NONE) {
 				q->foreign++;
 				continue;
@@ -1130,9 +1135,13 @@ again:
 		map.at[place] = AT_NONE;
 		how[k] = h;
 		pkts[k++] = (struct rte_mbuf *)(e & ~(uintptr_t)NFMETA_HOW_MASK);
-		injected += h >> 2;
-		metas += (h & NFMETA_META) == NFMETA_META;
+		seen |= 1U << h;
 	}
+	if (unlikely((seen & HOW_RARE) != 0))
+		for (i = 0; i < k; i++) {
+			injected += (how[i] & NFMETA_INJECTED) != 0;
+			metas += (how[i] & NFMETA_META) == NFMETA_META;
+		}
 	q->back += k - injected;
 	q->back -= old;
 	if (unlikely(k == 0 && came != 0)) /* all foreign; 0 means that there was nothing */
