@@ -166,16 +166,17 @@ annotate(WritablePacket *p, const nfmeta_record *r, const NfmetaShared::Thread &
         p->timestamp_anno() = Timestamp::make_nsec(r->timestamp / 1000000000, r->timestamp % 1000000000);
 }
 
+template <bool annotating>
 void
 FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *how, int n)
 {
-    const bool annotating = _annotate;
     const nfmeta_field field = _shared->field;
+    NfmetaShared::Spares spares = t.spares;
     unsigned injected = 0;
-    Out out[2];
+    Out forward, backward;
 
     for (int i = 0; i < n; i++) {
-        int port = 0;
+        bool back = false;
         if (i + 4 < n)
             rte_prefetch0(m[i + 4]);
         if (unlikely(how[i] != NFMETA_FORWARD)) {
@@ -183,9 +184,9 @@ FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *ho
             injected += (how[i] & NFMETA_INJECTED) != 0;
             if ((how[i] & NFMETA_INJECTED) && to != NFMETA_DROP)
                 t.c.injected++;
-            port = to == NFMETA_BACKWARD;
-            if (to == NFMETA_DROP || (port && noutputs() < 2)) {
-                if (port)
+            back = to == NFMETA_BACKWARD;
+            if (to == NFMETA_DROP || (back && noutputs() < 2)) {
+                if (back)
                     t.c.no_way_back++;
                 else if (!(how[i] & NFMETA_INJECTED))
                     t.c.dropped++;
@@ -209,17 +210,31 @@ FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *ho
         struct rte_mbuf *one = likely(m[i]->nb_segs == 1) ? m[i] : in_one(m[i], t.c);
         if (unlikely(!one))
             continue;
-        WritablePacket *p = t.spares.make(one);
+        WritablePacket *p = spares.make(one);
         if (annotating)
             annotate(p, r, t);
-        out[port].add(p);
+        if (unlikely(back))
+            backward.add(p);
+        else
+            forward.add(p);
     }
+    t.spares = spares;
     t.c.received += n - injected;
-    t.c.forwarded += out[0].n;
-    t.c.backward += out[1].n;
-    for (int port = 0; port < 2; port++)
-        if (out[port].head)
-            output_push_batch(port, out[port].batch());
+    t.c.forwarded += forward.n;
+    t.c.backward += backward.n;
+    if (forward.head)
+        output_push_batch(0, forward.batch());
+    if (backward.head)
+        output_push_batch(1, backward.batch());
+}
+
+void
+FromNfmeta::take(NfmetaShared::Thread &t, struct rte_mbuf **m, const uint8_t *how, int n)
+{
+    if (_annotate)
+        take<true>(t, m, how, n);
+    else
+        take<false>(t, m, how, n);
 }
 
 // Once a second: is the NF alive, does it move?

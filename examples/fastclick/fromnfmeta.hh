@@ -84,6 +84,8 @@ class FromNfmeta : public BatchElement { public:
     bool poll(uint16_t queue);
     void look(uint16_t queue, uint64_t now);
     void take(NfmetaShared::Thread &, struct rte_mbuf **, const uint8_t *, int n);
+    template <bool annotating>
+    void take(NfmetaShared::Thread &, struct rte_mbuf **, const uint8_t *, int n);
 
     NfmetaShared *_shared = nullptr;
     int _first = 0, _last = -1; // queues; -1: to the last

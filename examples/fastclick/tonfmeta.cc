@@ -10,13 +10,17 @@
 #include <unistd.h>
 CLICK_DECLS
 
-struct ToNfmeta::Burst {
-    unsigned n = 0, copies = 0, with_flow = 0;
+struct ToNfmeta::Sums {
     uint64_t bytes = 0;
-    uint64_t sums = 0; // 16 bits each: ip_good, ip_bad, l4_good, l4_bad
+    uint64_t checksums = 0; // 16 bits each: ip_good, ip_bad, l4_good, l4_bad
+    unsigned with_flow = 0;
+};
+
+struct ToNfmeta::Burst {
+    unsigned n;
+    uint32_t copied = 0; // a bit each: the mbuf is a copy
     Packet *p[FC_BURST];
     struct rte_mbuf *m[FC_BURST];
-    bool copied[FC_BURST];
     uint16_t queue[FC_BURST];
     nfmeta_record r[FC_BURST];
     PacketBatch *refused = nullptr; // by the link, or no mbuf was there
@@ -188,7 +192,8 @@ ToNfmeta::initialize(ErrorHandler *errh)
         return errh->error("link %s: %s", _shared->name.c_str(), nfmeta_error());
     _wide = _shared->field.size > NFMETA_RECORD_CORE;
     // What a link of one queue needs for packets of known flows fits into two words.
-    _lean = _shared->field.size == NFMETA_RECORD_CORE && _shared->queues.size() == int(_shared->pushing) &&
+    _lean = !_classify && _shared->field.size == NFMETA_RECORD_CORE &&
+            _shared->field.placement == NFMETA_PLACE_DYNFIELD && _shared->queues.size() == int(_shared->pushing) &&
             (_flow == FLOW_NONE || _flow == FLOW_TABLE);
     fc_plain_init(&_plain, _checked);
     _opts.queues = uint16_t(_shared->queues.size());
@@ -239,7 +244,7 @@ static_assert(NFMETA_L3_CSUM_GOOD == 8 && NFMETA_L3_CSUM_BAD == 16 && NFMETA_L4_
 
 // The flow of a packet that has its record, and what does not fit into the core.
 void
-ToNfmeta::finish(NfmetaShared::Thread &t, Burst &b, unsigned i)
+ToNfmeta::finish(NfmetaShared::Thread &t, Burst &b, Sums &sums, unsigned i)
 {
     const Packet *p = b.p[i];
     nfmeta_record *r = &b.r[i];
@@ -250,7 +255,7 @@ ToNfmeta::finish(NfmetaShared::Thread &t, Burst &b, unsigned i)
         if (ts)
             r->timestamp = uint64_t(ts.sec()) * 1000000000 + ts.nsec();
     }
-    b.sums += spread[r->flags / NFMETA_L3_CSUM_GOOD & 15];
+    sums.checksums += spread[r->flags / NFMETA_L3_CSUM_GOOD & 15];
     if (_flow == FLOW_NONE)
         return;
     uint32_t number = p->anno_u32(_flow_anno);
@@ -260,19 +265,19 @@ ToNfmeta::finish(NfmetaShared::Thread &t, Burst &b, unsigned i)
         uint32_t id = number * _shared->pushing + t.number;
         r->flags &= uint16_t(~NFMETA_FLOW_REVERSE);
         nfmeta_record_set_flow(r, id, 0, reverse, 0);
-        b.with_flow++;
+        sums.with_flow++;
     } else if (_flow == FLOW_TABLE && t.has_flows && number != 0) {
         fc_flow *flow = fc_find(&t.flows, number);
         if (flow) {
             b.queue[i] = fc_put_flow(&t.flows, flow, r, reverse, b.queue[i]);
-            b.with_flow++;
+            sums.with_flow++;
         }
     }
 }
 
 // Records that say what is known of the packets' bytes, and the queues of new flows.
 void
-ToNfmeta::classify(NfmetaShared::Thread &t, Burst &b)
+ToNfmeta::classify(NfmetaShared::Thread &t, Burst &b, Sums &sums)
 {
     nfmeta_flow_key keys[FC_BURST];
     const bool several = t.queues > 1;
@@ -284,13 +289,13 @@ ToNfmeta::classify(NfmetaShared::Thread &t, Burst &b)
     nfmeta_classify_burst(NFMETA_CLASSIFY_DEFAULT, b.m, uint16_t(b.n), b.r, several ? keys : nullptr);
     for (unsigned i = 0; i < b.n; i++) {
         b.queue[i] = several ? t.queue + fc_queue(fc_pair_of_key(&keys[i]), t.queues) : t.queue;
-        finish(t, b, i);
+        finish(t, b, sums, i);
     }
 }
 
 // The same of one packet, from headers and annotations.
 void
-ToNfmeta::stamp_other(NfmetaShared::Thread &t, Burst &b, unsigned i)
+ToNfmeta::stamp_other(NfmetaShared::Thread &t, Burst &b, Sums &sums, unsigned i)
 {
     const Packet *p = b.p[i];
     uint16_t l3 = nfmeta_l3_off(p);
@@ -302,33 +307,37 @@ ToNfmeta::stamp_other(NfmetaShared::Thread &t, Burst &b, unsigned i)
     b.m[i]->packet_type = fc_stamp(&b.r[i], p->data(), p->length(), l3, _checked);
     b.queue[i] =
         t.queues > 1 ? t.queue + fc_queue(fc_pair(p->data(), p->length(), l3), t.queues) : t.queue;
-    finish(t, b, i);
+    finish(t, b, sums, i);
+    if (_lean) // send() need not look for those that have none yet
+        nfmeta_record_set_burst(&_shared->field, &b.m[i], &b.r[i], 1);
 }
 
-inline void
-ToNfmeta::stamp(NfmetaShared::Thread &t, Burst &b, unsigned i, const Packet *p, struct rte_mbuf *m)
+// The same of a plain packet in a known flow.  false: it is none.
+inline bool
+ToNfmeta::stamp(NfmetaShared::Thread &t, const nfmeta_field &field, Sums &sums, const Packet *p,
+                struct rte_mbuf *m)
 {
     uint64_t core[2];
+    nfmeta_record r;
 
-    if (likely(_lean && p->network_header() == p->data() + FC_PLAIN_OFF)) {
-        uint32_t type = fc_plain(&_plain, p->data(), p->length(), core);
-        bool known = false;
-        if (likely(type != 0)) {
-            if (t.has_flows && _flow != FLOW_NONE)
-                known = fc_put_plain(&t.flows, p->anno_u32(_flow_anno), core,
-                                     p->anno_u8(_direction_anno) & 1);
-            if (likely(known || _flow == FLOW_NONE)) {
-                if (!known && fc_plain_reverse(p->data()))
-                    core[0] |= FC_FLAG(NFMETA_FLOW_REVERSE);
-                m->packet_type = type;
-                memcpy(&b.r[i], core, sizeof(core));
-                b.sums += spread[core[0] / FC_FLAG(NFMETA_L3_CSUM_GOOD) & 15];
-                b.with_flow += known;
-                return;
-            }
-        }
+    if (unlikely(p->network_header() != p->data() + FC_PLAIN_OFF))
+        return false;
+    uint32_t type = fc_plain(&_plain, p->data(), p->length(), core);
+    if (unlikely(type == 0))
+        return false;
+    if (_flow == FLOW_TABLE) {
+        if (unlikely(!t.has_flows || !fc_put_plain(&t.flows, p->anno_u32(_flow_anno), core,
+                                                   p->anno_u8(_direction_anno) & 1)))
+            return false;
+        sums.with_flow++;
+    } else if (fc_plain_reverse(p->data())) {
+        core[0] |= FC_FLAG(NFMETA_FLOW_REVERSE);
     }
-    stamp_other(t, b, i);
+    m->packet_type = type;
+    memcpy(&r, core, sizeof(core));
+    nfmeta_record_set(&field, m, &r);
+    sums.checksums += spread[core[0] / FC_FLAG(NFMETA_L3_CSUM_GOOD) & 15];
+    return true;
 }
 
 /*
@@ -362,27 +371,28 @@ ToNfmeta::send_apart(NfmetaShared::Thread &t, Burst &b, bool *accepted)
 
 // Hands the burst over; what is accepted is not the packets' any more.
 void
-ToNfmeta::send(NfmetaShared::Thread &t, Burst &b)
+ToNfmeta::send(NfmetaShared::Thread &t, Burst &b, const Sums &sums)
 {
     bool accepted[FC_BURST];
     unsigned sent;
 
-    t.c.ip_good += b.sums & 0xffff;
-    t.c.ip_bad += b.sums >> 16 & 0xffff;
-    t.c.l4_good += b.sums >> 32 & 0xffff;
-    t.c.l4_bad += b.sums >> 48;
+    t.c.ip_good += sums.checksums & 0xffff;
+    t.c.ip_bad += sums.checksums >> 16 & 0xffff;
+    t.c.l4_good += sums.checksums >> 32 & 0xffff;
+    t.c.l4_bad += sums.checksums >> 48;
     if (_flow != FLOW_NONE) {
-        t.c.with_flow += b.with_flow;
-        t.c.no_flow += b.n - b.with_flow;
+        t.c.with_flow += sums.with_flow;
+        t.c.no_flow += b.n - sums.with_flow;
     }
-    nfmeta_record_set_burst(&_shared->field, b.m, b.r, uint16_t(b.n));
+    if (!_lean)
+        nfmeta_record_set_burst(&_shared->field, b.m, b.r, uint16_t(b.n));
     if (likely(t.queues == 1)) {
         if (t.has_flows)
             fc_tell_new(&t.flows, t.queue);
         sent = nfmeta_send_burst(_shared->link, t.queue, b.m, uint16_t(b.n));
-        if (likely(sent == b.n && b.copies == 0)) {
+        if (likely(sent == b.n && b.copied == 0)) {
             t.c.sent += sent;
-            t.c.sent_bytes += b.bytes;
+            t.c.sent_bytes += sums.bytes;
             t.spares.put(b.p, sent);
             return;
         }
@@ -394,20 +404,20 @@ ToNfmeta::send(NfmetaShared::Thread &t, Burst &b)
     }
     t.c.sent += sent;
     t.c.refused += b.n - sent;
-    t.c.sent_bytes += b.bytes;
+    t.c.sent_bytes += sums.bytes;
     BATCH_RECYCLE_START();
     for (unsigned i = 0; i < b.n; i++) {
         Packet *p = b.p[i];
         if (!accepted[i]) {
             t.c.sent_bytes -= p->length();
-            if (b.copied[i])
+            if (b.copied >> i & 1)
                 rte_pktmbuf_free(b.m[i]);
             else
                 nfmeta_record_clear(&_shared->field, b.m[i]);
             b.refuse(p);
             continue;
         }
-        if (!b.copied[i])
+        if (!(b.copied >> i & 1))
             p->reset_buffer();
         BATCH_RECYCLE_PACKET_CONTEXT(p);
     }
@@ -418,17 +428,24 @@ void
 ToNfmeta::push_batch(int, PacketBatch *batch)
 {
     NfmetaShared::Thread &t = _shared->here();
+    nfmeta_field core = _shared->field;
+    unsigned n = 0;
+    Sums sums;
     Burst b;
+
+    // with _lean they are this: what is known here need not be asked for each packet
+    core.placement = NFMETA_PLACE_DYNFIELD;
+    core.size = NFMETA_RECORD_CORE;
 
     for (Packet *p = batch->first(), *next; p; p = next) {
         next = p->next();
+        if (likely(next != nullptr)) // nearly always an mbuf
+            rte_prefetch0(static_cast<char *>(next->destructor_argument()) + core.offset);
         struct rte_mbuf *m = nfmeta_own_mbuf(p);
-        b.copied[b.n] = false;
         if (unlikely(!m)) {
             m = fc_copy(_pool, p->data(), p->length());
             if (m) {
-                b.copied[b.n] = true;
-                b.copies++;
+                b.copied |= 1U << n;
                 t.c.copied++;
             } else {
                 t.c.no_mbuf++;
@@ -436,19 +453,24 @@ ToNfmeta::push_batch(int, PacketBatch *batch)
             }
         }
         if (likely(m != nullptr)) {
-            b.p[b.n] = p;
-            b.m[b.n] = m;
-            b.bytes += p->length();
-            if (!_classify)
-                stamp(t, b, b.n, p, m);
-            b.n++;
+            b.p[n] = p;
+            b.m[n] = m;
+            sums.bytes += p->length();
+            if (likely(_lean)) {
+                if (unlikely(!stamp(t, core, sums, p, m)))
+                    stamp_other(t, b, sums, n);
+            } else if (!_classify) {
+                stamp_other(t, b, sums, n);
+            }
+            n++;
         }
-        if (b.n == FC_BURST || (!next && b.n != 0)) {
+        if (n == FC_BURST || (!next && n != 0)) {
+            b.n = n;
             if (_classify)
-                classify(t, b);
-            send(t, b);
-            b.n = b.copies = b.with_flow = 0;
-            b.bytes = b.sums = 0;
+                classify(t, b, sums);
+            send(t, b, sums);
+            n = b.copied = 0;
+            sums = Sums();
         }
     }
     if (b.refused) {

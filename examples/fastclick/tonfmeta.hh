@@ -113,12 +113,13 @@ class ToNfmeta : public BatchElement { public:
   private:
 
     struct Burst;
+    struct Sums;
 
-    void classify(NfmetaShared::Thread &, Burst &);
-    void stamp(NfmetaShared::Thread &, Burst &, unsigned i, const Packet *, struct rte_mbuf *);
-    void stamp_other(NfmetaShared::Thread &, Burst &, unsigned i);
-    void finish(NfmetaShared::Thread &, Burst &, unsigned i);
-    void send(NfmetaShared::Thread &, Burst &);
+    void classify(NfmetaShared::Thread &, Burst &, Sums &);
+    bool stamp(NfmetaShared::Thread &, const nfmeta_field &, Sums &, const Packet *, struct rte_mbuf *);
+    void stamp_other(NfmetaShared::Thread &, Burst &, Sums &, unsigned i);
+    void finish(NfmetaShared::Thread &, Burst &, Sums &, unsigned i);
+    void send(NfmetaShared::Thread &, Burst &, const Sums &);
     unsigned send_apart(NfmetaShared::Thread &, Burst &, bool *accepted);
     int wait_for_nfs(ErrorHandler *);
 
