@@ -156,7 +156,72 @@ START_TEST(stamp_of_nonsense)
 }
 END_TEST
 
+/* UDP to each port there is: it is a tunnel for both, or for none. */
+START_TEST(tunnels)
+{
+	static const uint16_t known[] = {2152, 4789, 6081};
+	uint8_t bytes[60] = {[12] = 0x08, [14] = 0x45, [17] = 46, [22] = 64, [23] = 17,
+			     [26] = 10,	  [30] = 11,   [34] = 4,  [39] = 26};
+	struct nfmeta_record r;
+	unsigned int n = 0, i;
+
+	for (i = 0; i < 65536; i++) {
+		bytes[36] = (uint8_t)(i >> 8);
+		bytes[37] = (uint8_t)i;
+		nfmeta_record_init(&r);
+		fc_stamp(&r, bytes, sizeof(bytes), 14, CHECKED_ALL);
+		if ((r.flags & NFMETA_TUNNEL_OUTER) != 0)
+			must(n < RTE_DIM(known) && i == known[n++]);
+		else
+			must((r.flags & NFMETA_L4_VALID) != 0);
+		if (i % 64 == 0 || (r.flags & NFMETA_TUNNEL_OUTER) != 0)
+			must(same(bytes, sizeof(bytes)));
+	}
+	ck_assert_uint_eq(n, RTE_DIM(known));
+}
+END_TEST
+
 /* ---- flows ----------------------------------------------------------------------------- */
+
+/* A plain packet's record is the same by the short way and by the long one. */
+START_TEST(short_way)
+{
+	uint8_t bytes[60] = {[12] = 0x08, [14] = 0x45, [17] = 46, [22] = 64,  [23] = 6,
+			     [26] = 10,	  [30] = 11,   [34] = 4,  [46] = 0x50};
+	struct fc_plain_words plain;
+	uint64_t core[2], was[2];
+	struct nfmeta_record r;
+	struct fc_flow *flow;
+	int reverse;
+
+	ck_assert_int_eq(fc_flows_init(&flows, 64), 0);
+	fc_flows_number(&flows, 2, 3);
+	fc_plain_init(&plain, FC_CHECKED_IP | FC_CHECKED_TCP);
+	fc_begin(&flows, 40);
+	flow = fc_begin(&flows, 41);
+	flow->generation = 0x8001;
+	ck_assert_uint_ne(fc_plain(&plain, bytes, sizeof(bytes), core), 0);
+	memcpy(was, core, sizeof(was));
+	ck_assert(!fc_put_plain(&flows, 0, core, 1));
+	ck_assert(!fc_put_plain(&flows, 42, core, 1));
+	ck_assert(!fc_put_plain(&flows, 41, core, 1)); /* the NF has to be told of it */
+	ck_assert_mem_eq(core, was, sizeof(was));
+	fc_put_flow(&flows, flow, &r, 0, 0);
+	for (reverse = 0; reverse < 2; reverse++) {
+		fc_record_core(&r);
+		ck_assert_uint_ne(
+			fc_stamp(&r, bytes, sizeof(bytes), 14, FC_CHECKED_IP | FC_CHECKED_TCP), 0);
+		fc_put_flow(&flows, flow, &r, reverse, 0);
+		fc_plain(&plain, bytes, sizeof(bytes), core);
+		ck_assert(fc_put_plain(&flows, 41, core, reverse));
+		ck_assert_mem_eq(core, &r, sizeof(core));
+		ck_assert_uint_eq(r.flags & NFMETA_FLOW_REVERSE,
+				  reverse != 0 ? NFMETA_FLOW_REVERSE : 0);
+		ck_assert_uint_eq(r.flow_gen, 0x8001);
+	}
+	fc_flows_free(&flows);
+}
+END_TEST
 
 START_TEST(ids)
 {
@@ -194,6 +259,14 @@ START_TEST(ids)
 	ck_assert_ptr_eq(a, b);
 	ck_assert_uint_eq(b->generation, 2); /* the id again, with the next generation */
 	ck_assert_ptr_null(fc_by_id(&flows, id, 1));
+	/* ids come again as late as can be */
+	a = fc_find(&flows, 3);
+	fc_end(&flows, 3, NFMETA_END_NONE);
+	fc_flush(&flows);
+	fc_end(&flows, 2, NFMETA_END_NONE);
+	fc_flush(&flows);
+	ck_assert_ptr_eq(fc_begin(&flows, 68), a);
+	ck_assert_ptr_ne(fc_begin(&flows, 69), a);
 	fc_end_all(&flows, NFMETA_END_STOPPED);
 	fc_flush(&flows);
 	ck_assert_uint_eq(flows.c.begun, flows.c.ended);
@@ -355,6 +428,7 @@ START_TEST(order)
 	struct nfmeta_record r;
 
 	open_link(carriers[_i]);
+	ck_assert(fc_settled(&flows)); /* nobody listens */
 	ck_assert_uint_eq(subscribe(), 0);
 	fc_begin(&flows, 7);
 	r = send_one(7, 0);
@@ -366,6 +440,7 @@ START_TEST(order)
 	send_one(8, 0);
 	fc_flush(&flows);
 
+	ck_assert(!fc_settled(&flows)); /* the NF has read none of it */
 	ck_assert_uint_eq(receive(), 0);
 	expect(NFMETA_MSG_NEW, 1);
 	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
@@ -378,6 +453,12 @@ START_TEST(order)
 	ck_assert_uint_eq(d->flow_id, r.flow_id);
 	ck_assert_uint_eq(d->flow_gen, r.flow_gen);
 	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	/* as when the link is closed: an NF says how far it is when it is asked */
+	ck_ok(nfmeta_flow_send(link_p, 0, NFMETA_MSG_HEARTBEAT, NULL, 0));
+	receive();
+	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	collect(0);
+	ck_assert(fc_settled(&flows));
 	close_link();
 }
 END_TEST
@@ -463,13 +544,22 @@ START_TEST(verdicts)
 	receive();
 	expect(NFMETA_MSG_UPDATE, 1);
 	ck_assert_int_eq(nfmeta_flow_next(link_n, &msg), 0);
+	/* another NF's flow is not this one's to decide */
+	flow->queue = 1;
+	v.flow_gen = r.flow_gen;
+	v.verdict = NFMETA_ACTION_DROP;
+	ck_ok(nfmeta_flow_reply(link_n, NFMETA_MSG_VERDICT, &v, 1));
+	collect(1000);
+	ck_assert_uint_eq(flows.c.verdicts_late, 2);
+	ck_assert_uint_eq(flow->decision.action, NFMETA_ACTION_SHUNT);
+	flow->queue = 0;
 	/* while it ends nothing is decided any more, and the next flow under the id has none */
 	fc_end(&flows, 5, 0);
 	v.flow_gen = r.flow_gen;
 	v.verdict = NFMETA_ACTION_DROP;
 	ck_ok(nfmeta_flow_reply(link_n, NFMETA_MSG_VERDICT, &v, 1));
 	collect(1000);
-	ck_assert_uint_eq(flows.c.verdicts_late, 2);
+	ck_assert_uint_eq(flows.c.verdicts_late, 3);
 	fc_flush(&flows);
 	flows.used = flows.nslots; /* no fresh ones: the id comes again */
 	flow = fc_begin(&flows, 6);
@@ -501,6 +591,9 @@ START_TEST(late_nf)
 	ck_assert_uint_eq(subscribe(), 600);
 	ck_assert_uint_eq(flows.c.resyncs, 1);
 	ck_assert_uint_eq(flows.c.resyncs_answered, 1);
+	/* who asks once more is told all once more */
+	ck_assert_uint_eq(subscribe(), 600);
+	ck_assert_uint_eq(flows.c.resyncs_answered, 2);
 	close_link();
 }
 END_TEST
@@ -552,6 +645,8 @@ main(void)
 	tcase_set_timeout(eal, 120);
 	tcase_add_test(plain, stamp_is_classify);
 	tcase_add_test(plain, stamp_of_nonsense);
+	tcase_add_test(plain, tunnels);
+	tcase_add_test(plain, short_way);
 	tcase_add_test(plain, ids);
 	tcase_add_test(plain, whatever_begins_and_ends);
 	tcase_add_checked_fixture(eal, setup, NULL);
