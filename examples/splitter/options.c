@@ -267,12 +267,13 @@ parse_own(struct link_opts *l, const char *text)
 static int
 add_link(struct splitter_opts *o, const char *value)
 {
-	char *text = strdup(value), *word, *rest = NULL; /* lives as long as the program */
+	char text[512], *word, *rest = NULL;
 	struct link_opts *l;
 	uint8_t i;
 
-	if (text == NULL)
-		return complain("out of memory");
+	if (strlen(value) >= sizeof(text))
+		return complain("--link \"%.32s...\": too long", value);
+	strcpy(text, value);
 	word = strtok_r(text, ",", &rest);
 	if (word == NULL)
 		return complain("--link \"%s\": a name is wanted", value);
@@ -282,12 +283,16 @@ add_link(struct splitter_opts *o, const char *value)
 	for (i = 0; i < o->links; i++)
 		if (strcmp(o->link[i].name, word) == 0)
 			return complain("--link \"%s\": there is one of this name already", word);
+	if (strlen(word) >= sizeof(l->room))
+		return complain("--link \"%.32s...\": too long", word);
 	if (o->links == LINKS_MAX)
 		return complain(
 			"--link \"%s\": there are %u links already, as many as there can be", word,
 			LINKS_MAX);
 	l = &o->link[o->links++];
-	*l = (struct link_opts){.name = word};
+	memset(l, 0, sizeof(*l));
+	snprintf(l->room, sizeof(l->room), "%s", word);
+	l->name = l->room;
 	while ((word = strtok_r(NULL, ",", &rest)) != NULL)
 		if (parse_own(l, word) != 0)
 			return -1;

@@ -57,6 +57,7 @@ struct spread_opts {
 
 struct link_opts {
 	const char *name;
+	char room[128]; /* for the name, if it is a part of an option's value */
 	uint16_t queues;
 	uint32_t ring_size;
 	uint8_t when_full; /* NFMETA_FULL_*; 0: as the input is */
