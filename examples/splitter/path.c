@@ -581,7 +581,7 @@ chain_of(struct splitter *s, struct rte_mbuf *m, const struct nfmeta_record *r,
 }
 
 /* Sort by link and queue; what passes by the NF goes its own way.  chains: there are some. */
-static inline __rte_always_inline void
+static __rte_always_inline void
 sort(struct splitter *s, struct rte_mbuf **pkts, struct nfmeta_record *recs,
      const struct nfmeta_flow_key *keys, struct flow *const *flows, uint16_t n, uint64_t tsc,
      const bool chains)
