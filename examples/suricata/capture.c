@@ -53,19 +53,18 @@ release(Packet *p)
 static bool
 burst(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 {
+	const struct seen *seen[BURST];
 	Packet *p;
 	uint16_t i;
 
 	w->now = TimeGet();
 	for (i = 0; i < n; i++)
 		nfmeta_record_prefetch(&w->field, pkts[i]);
-	if (w->records)
-		flows_fetch_seen(w, pkts, n);
+	flows_fetch_seen(w, pkts, seen, n);
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n) {
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 1], const void *));
-			if (w->records)
-				flows_fetch(w, pkts[i + 1]);
+			flows_fetch(seen[i + 1]);
 		}
 		p = packet_make(w, pkts[i]);
 		if (unlikely(p == NULL)) {

@@ -168,15 +168,15 @@ known(const struct worker *w, const struct rte_mbuf *m)
 }
 
 void
-flows_fetch_seen(const struct worker *w, struct rte_mbuf *const *pkts, uint16_t n)
+flows_fetch_seen(const struct worker *w, struct rte_mbuf *const *pkts, const struct seen **seen,
+		 uint16_t n)
 {
-	const struct seen *s;
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
-		s = known(w, pkts[i]);
-		if (s != NULL)
-			rte_prefetch0(s);
+		seen[i] = w->records ? known(w, pkts[i]) : NULL;
+		if (seen[i] != NULL)
+			rte_prefetch0(seen[i]);
 	}
 }
 
@@ -190,10 +190,8 @@ fetch(const void *from, uint32_t bytes)
 }
 
 void
-flows_fetch(const struct worker *w, const struct rte_mbuf *m)
+flows_fetch(const struct seen *s)
 {
-	const struct seen *s = known(w, m);
-
 	if (s == NULL || s->flow == NULL)
 		return;
 	rte_prefetch0(&flow_hash[s->hash % flow_config.hash_size]);

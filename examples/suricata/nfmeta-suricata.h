@@ -193,8 +193,9 @@ Flow *flows_find(const struct seen *s);
 /* True: Suricata ends its flow now. */
 bool flows_end(struct worker *w, struct seen *s);
 /* Into the cache: what is known of the flows of a burst; what Suricata has of a packet's. */
-void flows_fetch_seen(const struct worker *w, struct rte_mbuf *const *pkts, uint16_t n);
-void flows_fetch(const struct worker *w, const struct rte_mbuf *m);
+void flows_fetch_seen(const struct worker *w, struct rte_mbuf *const *pkts,
+		      const struct seen **seen, uint16_t n);
+void flows_fetch(const struct seen *s);
 /* Suricata is done with a packet of a known flow. */
 void flows_packet(struct worker *w, const Packet *p, const struct in_hand *h);
 void flows_app(Flow *f, uint32_t app_id);
