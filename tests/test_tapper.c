@@ -154,6 +154,7 @@ main(void)
 {
 	Suite *s = suite_create("tapper");
 	TCase *c = tcase_create("frames");
+	char dir[128];
 	SRunner *r;
 	int failed;
 
@@ -169,5 +170,7 @@ main(void)
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);
+	snprintf(dir, sizeof(dir), "/var/run/dpdk/%s", prefix);
+	rmdir(dir); /* EAL leaves it, empty */
 	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -12,7 +12,7 @@
 #define MOVE_SCAN 2048
 
 static void
-hear(struct hop *h, uint16_t q, uint64_t now)
+hear(const struct splitter *s, struct hop *h, uint16_t q, uint64_t now)
 {
 	struct feed_said *said = feed_said(h->feed, q);
 
@@ -26,9 +26,9 @@ hear(struct hop *h, uint16_t q, uint64_t now)
 		return;
 	balance_drains(h->balance, q, said->drains, now);
 	if (h->o->spread.balance != BALANCE_HASH)
-		note(said->drains ? "queue %u gets no new sessions: its NF drains; it had %ju"
-				  : "queue %u gets new sessions again; it had %ju",
-		     q, (uintmax_t)h->balance->q[q].sessions);
+		note(said->drains ? "%s gets no new sessions: its NF drains; it had %ju"
+				  : "%s gets new sessions again; it had %ju",
+		     queue_name(s, h, q), (uintmax_t)h->balance->q[q].sessions);
 }
 
 static void
@@ -65,10 +65,10 @@ spread_look(struct splitter *s, struct hop *h, uint64_t now)
 		};
 		if (b->q[q].there && !b->q[q].drains && h->absent[q] != 0 &&
 		    b->mode != BALANCE_HASH)
-			note("queue %u gets no new sessions; it had %ju", q,
+			note("%s gets no new sessions; it had %ju", queue_name(s, h, q),
 			     (uintmax_t)b->q[q].sessions);
 		balance_serves(b, q, h->absent[q] == 0, now);
-		hear(h, q, now);
+		hear(s, h, q, now);
 	}
 	balance_look(b, seen, now);
 	if (b->leave != 0)
