@@ -64,6 +64,7 @@ core_item(struct core *c, enum kind kind)
 		return NULL;
 	i = c->free[--c->n_free];
 	i->kind = kind;
+	i->near = NULL;
 	return i;
 }
 
@@ -357,7 +358,6 @@ next_packet(struct core *c)
 	c->c.segmented += m->nb_segs > 1;
 	c->c.truncated += i->len < i->whole;
 	i->first = false;
-	i->near = NULL;
 	i->why = i->tries = 0;
 	i->app_id = i->r.size >= NFMETA_RECORD_WIDE ? i->r.app_id : 0;
 	count_record(c, i);

@@ -52,6 +52,15 @@ near(const struct core *c, uint32_t id)
 	return c->pages[id / PAGE_IDS]->near[id % PAGE_IDS];
 }
 
+/* Of a flow that has a mark. NULL: nothing was worth it yet. */
+static struct flow *
+had(const struct core *c, uint32_t id)
+{
+	const struct page *page = c->pages[id / PAGE_IDS];
+
+	return page->flows != NULL ? &page->flows[id % PAGE_IDS] : NULL;
+}
+
 /* Of a flow that has a mark. NULL: no memory. */
 static struct flow *
 details(struct core *c, uint32_t id)
@@ -259,7 +268,8 @@ flows_before(struct core *c, const struct rte_mbuf *m, const struct nfmeta_recor
 	k->seen = c->snapshot;
 	k->state = FLOW_OPEN | FLOW_FRESH;
 	memset(near(c, r->flow_id), 0, NFMETA_DAQ_NEAR * sizeof(struct nfmeta_daq_near));
-	f = details(c, r->flow_id);
+	/* what COUNTERS told of one before it with this id is void, too */
+	f = c->o.flow_messages != TELL_NONE ? details(c, r->flow_id) : had(c, r->flow_id);
 	if (f != NULL)
 		learn(c, f, m, r);
 	return tell(c, KIND_BEGAN, r->flow_id, k, 0);
