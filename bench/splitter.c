@@ -12,6 +12,7 @@
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -489,13 +490,15 @@ write_policy(FILE *f, uint32_t lines)
 	fprintf(f, "default = inspect\n");
 }
 
-/* A file for one measurement; path: a template. */
+/* A file for one measurement, the only one at a time; its name goes into path. */
 static FILE *
-temporary(char *path)
+temporary(char *path, size_t size)
 {
-	int fd = mkstemp(path);
-	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	const char *dir = getenv("TMPDIR");
+	FILE *f;
 
+	snprintf(path, size, "%s/nfmeta-bench-%d", dir != NULL ? dir : "/tmp", (int)getpid());
+	f = fopen(path, "wx");
 	if (f == NULL)
 		err(1, "%s", path);
 	return f;
@@ -624,15 +627,14 @@ measure_policies(FILE *json)
 {
 	static const uint32_t lines[] = {0, 1, 16, 256, 4096};
 	struct result r;
-	char path[32];
+	char path[PATH_MAX];
 	unsigned int i;
 	FILE *f;
 
 	printf("\nns per session's first packet, %u sessions\n%9s %8s\n", POLICY_SESSIONS, "lines",
 	       "insert");
 	for (i = 0; i < RTE_DIM(lines); i++) {
-		strcpy(path, "/tmp/nfmeta-bench-XXXXXX");
-		f = temporary(path);
+		f = temporary(path, sizeof(path));
 		write_policy(f, lines[i]);
 		if (fclose(f) != 0)
 			err(1, "%s", path);
@@ -723,7 +725,7 @@ options(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	char trace[] = "/tmp/nfmeta-bench-XXXXXX";
+	char trace[PATH_MAX];
 	struct result r, least = {0};
 	uint32_t sessions;
 	FILE *json, *f;
@@ -733,7 +735,7 @@ main(int argc, char **argv)
 	json = open_json();
 	r = in_child(run_stages, opt_capture, 262144);
 	show_stages("sample", &r, json, "");
-	f = temporary(trace);
+	f = temporary(trace, sizeof(trace));
 	write_trace(f);
 	if (fclose(f) != 0)
 		err(1, "%s", trace);

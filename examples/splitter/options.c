@@ -294,6 +294,7 @@ add_link(struct splitter_opts *o, const char *value)
 	memset(l, 0, sizeof(*l));
 	snprintf(l->room, sizeof(l->room), "%s", word);
 	l->name = l->room;
+	spread_defaults(&l->spread);
 	while ((word = strtok_r(NULL, ",", &rest)) != NULL)
 		if (parse_own(l, word) != 0)
 			return -1;

@@ -150,8 +150,6 @@ spread_parse(int what, const char *option, const char *text, struct spread_opts 
 {
 	int i;
 
-	if (o->move == 0 && !o->own && o->weight[0] == 0) /* of a link that had none yet */
-		spread_defaults(o);
 	o->own = true;
 	switch (what) {
 	case SPREAD_BALANCE:
